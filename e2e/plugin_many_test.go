@@ -11,8 +11,8 @@ import (
 	"github.com/configstamp/configstamp/internal/report"
 )
 
-// What impact promises before an edit is what rolls after it, gates and failures aside.
-func TestPlugin_ImpactIsWhatRolls(t *testing.T) {
+// The workloads that users prints before an edit are those that roll after it, gates and failures aside.
+func TestPlugin_UsersAreWhatRolls(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -25,10 +25,12 @@ func TestPlugin_ImpactIsWhatRolls(t *testing.T) {
 		everyone := randomUsers(s, rnd)
 		for range 3 {
 			source, key := fmt.Sprintf("configmap/c%d", rnd.IntN(3)), fmt.Sprintf("k%d", rnd.IntN(3))
-			out, code := ask("impact", source, "--key", key, "-o", "name")
+			out, code := ask("users", source, "--key", key, "-o", "name")
 			want := rolls{}
 			for _, name := range strings.Fields(out) {
-				want[name] = 1
+				kind, name, _ := strings.Cut(name, "/") // deployment.apps/w0
+				kind, _, _ = strings.Cut(kind, ".")
+				want[kind+"/"+name] = 1
 			}
 			if promised += len(want); code != 0 {
 				t.Fatalf("seed %d: exit code %d", seed, code)
@@ -91,7 +93,7 @@ func TestPlugin_AUserOfOneNamespace(t *testing.T) {
 		part string
 		code int
 	}{
-		"users configmap/c": {"1 of 1 restart", 0},
+		"users configmap/c": {"deployment/d later pods envFrom: all keys", 0},
 		"status":            {"Nothing is under way", 0},
 		"wait configmap/c":  {"1 of 1 workloads have it", 0},
 		"wait deployment/d": {"deployment/d in namespace", 0},

@@ -68,7 +68,7 @@ func TestPlugin_TheRoleViewHasAllAnswers(t *testing.T) {
 	}
 	viewers(t, s)
 	want("status", 0, "There is no report in namespace "+s.Namespace)
-	want("users configmap/c", 0, "deployment/d", "2 of 2 restart")
+	want("users configmap/c", 0, "deployment/d", "An edit restarts 0 of 2 workloads.")
 
 	nextSecond()
 	s.Set("configmap/c", "k", "2")

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
 // words joins "configmap web" to "configmap/web".
@@ -48,26 +46,4 @@ func sourceKind(word string) checksum.Kind {
 func namesSource(args []string) bool {
 	kind, _, found := strings.Cut(words(args), "/")
 	return found && sourceKind(kind) != ""
-}
-
-// blind is the error of those who may not list workloads: it says where.
-type blind string
-
-func (b blind) Error() string { return "you have no right to list any kind of workload " + string(b) }
-
-// blindIn is an error where no kind of workload could be listed in any of some namespaces
-// ("" for all): then nothing at all is known.
-func blindIn(cluster *inspect.Cluster, settings *seen.Settings, namespaces ...string) error {
-	for _, namespace := range namespaces {
-		if len(cluster.Unlisted(settings, namespace)) < len(settings.Kinds.Readmitted()) {
-			return nil
-		}
-	}
-	switch {
-	case len(namespaces) == 0:
-		return nil
-	case namespaces[0] == "":
-		return blind("in all namespaces; use -n to name one that you may look at")
-	}
-	return blind("in namespace " + strings.Join(namespaces, ", ") + ", so nothing is known about it")
 }

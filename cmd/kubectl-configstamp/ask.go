@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // users reads the workloads that are waited for: all that use the source, but for those that say themselves that they
@@ -26,8 +25,8 @@ func (w *waiting) users() (users []*subject, unseen []string, err error) {
 		if err != nil || !slices.Contains(s.sources, w.source) {
 			return err
 		}
-		standing, _ := settings.Serves(s.seen(settings), namespace)
-		if s.maybe = settings.Hinges(s.seen(settings), namespace); s.maybe || standing != seen.NotServed {
+		standing, _ := settings.Serves(s.read, namespace)
+		if s.maybe = settings.Hinges(s.read, namespace); s.maybe || standing != notServed {
 			users = append(users, s)
 		}
 		return nil
@@ -57,8 +56,8 @@ func (w *waiting) askAll(ctx context.Context, complete bool) (finding, error) {
 		group.Go(func() error {
 			answer, news := w.ask(ctx, s)
 			unasked.CompareAndSwap(false, answer.Lasting)
-			served[i] = answer.Code != seen.OptedOut && answer.Code != seen.Declined && (!s.maybe || answer.Code != seen.Unknown)
-			concerned := answer.Code == seen.Deferred || answer.Code == seen.Unknown || answer.Code == seen.WouldRoll && slices.Contains(news, w.what)
+			served[i] = answer.Code != reason.OutcomeOptedOut && answer.Code != reason.OutcomeDeclined && (!s.maybe || answer.Code != reason.NoOutcome)
+			concerned := answer.Code == reason.OutcomeDeferred || answer.Code == reason.NoOutcome || answer.Code == reason.OutcomeWouldRoll && slices.Contains(news, w.what)
 			if served[i] && (concerned || !complete) {
 				findings[i] = w.judge.ofAnswer(s, &answer)
 			}
@@ -83,17 +82,17 @@ func (w *waiting) askAll(ctx context.Context, complete bool) (finding, error) {
 
 // ask asks the webhook, by a dry run, what a rolling re-admission of a workload would do. news are the sources of which
 // the workload would get new content.
-func (w *waiting) ask(ctx context.Context, s *subject) (answer seen.Outcome, news []string) {
+func (w *waiting) ask(ctx context.Context, s *subject) (answer outcome, news []string) {
 	after, warnings, err := s.patch(ctx, types.MergePatchType, []byte("{}"), patchOptions(serverDryRun, checksum.RollingManager))
 	if err != nil {
-		return inspect.Refused(s.Namespace, err), nil
+		return refusedDryRun(s.Namespace, err), nil
 	}
-	answer = seen.OutcomeIn(warnings)
+	answer = outcomeIn(warnings)
 	switch {
-	case answer.Code == seen.Unknown:
+	case answer.Code == reason.NoOutcome:
 		answer.Sentence = "the webhook said nothing: it is stopped, or cannot be reached, or does not serve this workload"
-	case answer.Code == seen.InStep && after.object().GetGeneration() != s.object().GetGeneration():
-		answer.Code, answer.Sentence = seen.Deferred, "it was changed a moment ago"
+	case answer.Code == reason.OutcomeInStep && after.object().GetGeneration() != s.object().GetGeneration():
+		answer.Code, answer.Sentence = reason.OutcomeDeferred, "it was changed a moment ago"
 	}
 	return answer, newsOf(s.target, after)
 }

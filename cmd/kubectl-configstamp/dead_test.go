@@ -19,7 +19,7 @@ func TestADeadGroupEndsNoAnswer(t *testing.T) {
 		"its objects":    func(group, resource string) bool { return group == "argoproj.io" && resource != "" },
 	} {
 		for _, args := range [][]string{
-			{"users", "configmap/web"}, {"impact", "configmap/web"}, {"doctor"},
+			{"users", "configmap/web"}, {"doctor"},
 		} {
 			t.Run(about+": "+strings.Join(args, " "), func(t *testing.T) {
 				server := healthy(t)

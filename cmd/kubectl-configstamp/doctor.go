@@ -2,35 +2,105 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/answer"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 )
 
-// How doctor ends, beside 0: nothing is wrong, and all was looked at.
+// The exit codes of doctor, beside 0.
 const (
 	codeWrong    = 1
 	codeUnlooked = 5
 )
 
+// check is one thing that doctor looks at. look adds findings. Its error says what could not be looked at.
+type check struct {
+	name string
+	look func(*doctor, context.Context) error
+}
+
+// checks returns all checks, in the order of their findings. webhook and settings read what later ones need.
+func checks() []check {
+	return []check{
+		{"server", (*doctor).server},
+		{"webhook", (*doctor).webhook},
+		{"certificate", (*doctor).certificate},
+		{"key", (*doctor).key},
+		{"leader", (*doctor).leader},
+		{"reports", (*doctor).reportsWritten},
+		{"defaults", (*doctor).defaults},
+		{"settings", (*doctor).settingsWritten},
+		{"dry run", (*doctor).dryRun},
+		{"records", (*doctor).records},
+		{"pods", (*doctor).refusedPods},
+	}
+}
+
+// weight says how bad a finding is.
+type weight string
+
+const (
+	isError   weight = "error"   // configstamp does not do its work
+	isWarning weight = "warning" // some workload does not get what its owners expect
+	isNote    weight = "note"    // nothing is wrong; it may be intended
+)
+
+func weights() []weight { return []weight{isError, isWarning, isNote} }
+
+// diagnosis is one finding. What several objects of one namespace have in common is one finding.
+type diagnosis struct {
+	Weight weight `json:"weight"`
+	Check  string `json:"check"`
+	// About are the objects, as kubectl names them. Namespace is empty for cluster-scoped ones.
+	About     []string `json:"about"`
+	Namespace string   `json:"namespace,omitempty"`
+	// Text says what is wrong, and what follows from it.
+	Text string `json:"text"`
+	// Remedy is a command that fixes the finding, or shows what to fix. Of several objects it is about the first.
+	Remedy string `json:"remedy"`
+}
+
+// doctor is one run of the command doctor.
+type doctor struct {
+	*plugin
+	output   string
+	client   dynamic.Interface
+	metadata metadata.Interface
+	// settings are those of the cluster, with the namespaces that the webhook configuration has.
+	settings *clusterSettings
+	// namespace is the one whose objects are looked at, "" for all.
+	namespace string
+	now       time.Time
+	// name is what configstamp's own objects are called, or what their names begin with.
+	name string
+	webhooks
+	fleet
+
+	check    string // the name of the check that is under way
+	findings []diagnosis
+	count    map[weight]int // of the findings
+	// unlooked are the reasons why checks are incomplete, in order, and incomplete the names of these checks by reason.
+	unlooked   []string
+	incomplete map[string][]string
+}
+
 func (p *plugin) doctorCommand() *cobra.Command {
-	var output format
+	d := &doctor{plugin: p, count: map[weight]int{}, incomplete: map[string][]string{}}
 	all := false
 	command := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong with configstamp or with your settings for it, and how to fix it",
-		Long: "Checks configstamp itself (webhook, certificate, leader, key), what may be\n" +
-			"in its way (other webhooks, Reloader or wave), and what people have written for\n" +
-			"it: labels, annotations and names that have no effect, settings that cannot be\n" +
-			"read, sources that are missing, pauses that were forgotten or taken back.\n\n" +
+		Long: "Checks configstamp itself (webhook, certificate, key, leader, reports), and what\n" +
+			"people have written for it: labels and annotations that are misspelt or have no\n" +
+			"effect, settings that cannot be read, pauses that were taken back. It also finds\n" +
+			"workloads without checksums. What is held, halted or missing: see status.\n\n" +
 			"Each finding has a command that fixes it, or that shows what to fix. Nothing is\n" +
 			"changed. The exit code is 0 when nothing is wrong (there may be notes); 1 when\n" +
 			"something is wrong; 5 when nothing wrong was found, but not everything could be\n" +
@@ -39,146 +109,160 @@ func (p *plugin) doctorCommand() *cobra.Command {
 			"  kubectl configstamp doctor -A\n" +
 			"  kubectl configstamp doctor -n shop -o json",
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return p.doctor(command.Context(), all, output) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			if d.output != "" && d.output != "json" {
+				return fmt.Errorf("--output=%s: want json", d.output)
+			}
+			return d.run(command.Context(), all)
+		},
 	}
-	addFormat(command, &output)
+	command.Flags().StringVarP(&d.output, "output", "o", "", "how to print: json")
+	complete(command, "output", "json")
 	command.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
 	return command
 }
 
-func (p *plugin) doctor(ctx context.Context, all bool, output format) error {
-	cluster, settings, namespace, err := p.look(ctx, all)
-	if err != nil {
+func (d *doctor) run(ctx context.Context, all bool) (err error) {
+	if d.settings, d.namespace, err = d.look(ctx, all); err != nil {
 		return err
 	}
-	up, err := cluster.Checkup(ctx, settings, namespace, p.progress())
-	if err != nil {
+	if d.client, d.metadata, err = d.clients(); err != nil {
 		return err
 	}
-	now := p.now().UTC()
-	if at, err := p.serverTime(); err == nil {
-		now = at // a lease is renewed by the cluster's clock, not by ours
+	d.now = d.clockTime() // a lease is renewed by the cluster's clock
+	var well []string
+	for _, c := range checks() {
+		d.check = c.name
+		before := len(d.findings)
+		err := c.look(d, ctx)
+		d.miss(err)
+		if err == nil && len(d.findings) == before {
+			well = append(well, c.name)
+		}
 	}
-	doctor := answer.DoctorOf(up, now)
-	if err := p.print(output, doctor, up.Gaps, func(to io.Writer) { p.printDoctor(to, &doctor, output) }); err != nil {
+	d.joinFindings()
+	if err := d.print(well); err != nil {
 		return err
 	}
-	return doctorsExit(&doctor, up.Gaps)
-}
-
-// doctorsExit is how doctor ends.
-func doctorsExit(doctor *answer.Doctor, gaps []seen.Gap) error {
-	if n := countOf(doctor, answer.Error) + countOf(doctor, answer.Warning); n > 0 {
+	if n := d.count[isError] + d.count[isWarning]; n > 0 {
 		return exit{codeWrong, fmt.Errorf("something is wrong: %s", counted(n, "finding", "findings"))}
 	}
-	for _, check := range doctor.Checks {
-		if check.State == answer.Unlooked || len(gaps) > 0 {
-			return exit{codeUnlooked, errors.New("nothing wrong was found, but not everything could be checked")}
-		}
+	if len(d.unlooked) > 0 {
+		return exit{codeUnlooked, errors.New("nothing wrong was found, but not everything could be checked")}
 	}
 	return nil
 }
 
-func countOf(doctor *answer.Doctor, weight answer.Weight) (n int) {
-	for i := range doctor.Findings {
-		if doctor.Findings[i].Weight == weight {
-			n++
+// miss notes why the check under way is incomplete, each of several errors by itself.
+func (d *doctor) miss(err error) {
+	if several, are := err.(interface{ Unwrap() []error }); are {
+		for _, err := range several.Unwrap() {
+			d.miss(err)
+		}
+	} else if err != nil {
+		why := err.Error()
+		if d.incomplete[why] == nil {
+			d.unlooked = append(d.unlooked, why)
+		}
+		if !slices.Contains(d.incomplete[why], d.check) {
+			d.incomplete[why] = append(d.incomplete[why], d.check)
 		}
 	}
-	return n
 }
 
-func (p *plugin) printDoctor(to io.Writer, doctor *answer.Doctor, output format) {
-	for i := range doctor.Findings {
-		f := &doctor.Findings[i]
-		switch output {
-		case names:
-			for _, about := range f.About {
-				fmt.Fprintln(to, about)
-			}
-		case wide:
-			fmt.Fprintf(to, "%s: %s: %s: %s\n", f.Weight, f.Where(), f.Text, f.Remedy)
-		case plain, asJSON, asYAML:
-			p.printFinding(to, f)
-		}
+// errorsOf joins texts into an error, nil for none.
+func errorsOf(texts []string) (err error) {
+	for _, text := range texts {
+		err = errors.Join(err, errors.New(text))
 	}
-	if output == names {
-		return
-	}
-	if len(doctor.Findings) > 0 {
-		fmt.Fprintln(to)
-	}
-	var parts []string
-	for _, weight := range []answer.Weight{answer.Error, answer.Warning, answer.Note} {
-		if n := countOf(doctor, weight); n > 0 {
-			parts = append(parts, counted(n, string(weight), string(weight)+"s"))
-		}
-	}
-	if len(parts) > 0 {
-		fmt.Fprintln(to, strings.Join(parts, ", ")+".")
-	}
-	p.printChecks(to, doctor.Checks)
+	return err
 }
 
-// printChecks says where nothing is wrong, and what is not known.
-func (p *plugin) printChecks(to io.Writer, checks []answer.Check) {
-	var well, reasons, said []string
-	unknown := map[string][]string{} // by reason
-	for _, check := range checks {
-		if check.Says != "" {
-			said = append(said, strings.ToUpper(check.Name[:1])+check.Name[1:]+": "+check.Says+".")
+// find adds a finding about an object. In the remedy {of} is the object with its namespace.
+func (d *doctor) find(weight weight, namespace, about, text, remedy string) {
+	of := about
+	if namespace != "" {
+		of += " -n " + namespace
+	}
+	d.findings = append(d.findings, diagnosis{weight, d.check, []string{about}, namespace, text, strings.ReplaceAll(remedy, "{of}", of)})
+}
+
+// logs returns the command that shows the recent log of a container of configstamp.
+func (d *doctor) logs(container string) string {
+	return "kubectl logs -n " + d.installation + " -l " + ownLabel + " -c " + container + " --since=15m --tail=-1"
+}
+
+// install returns the command that restores what the chart makes.
+func (d *doctor) install() string {
+	return "helm upgrade --install " + d.name + " deploy/chart -n " + d.installation + " --values values.yaml"
+}
+
+// joinFindings joins findings that say the same about several objects of a namespace, and counts them. The heaviest come
+// first.
+func (d *doctor) joinFindings() {
+	slices.SortStableFunc(d.findings, func(a, b diagnosis) int { return slices.Index(weights(), a.Weight) - slices.Index(weights(), b.Weight) })
+	joined := []diagnosis{} // never null in JSON
+	first := map[[3]string]int{}
+	for _, f := range d.findings {
+		same := [3]string{string(f.Weight), f.Namespace, f.Text}
+		if i, found := first[same]; !found {
+			first[same] = len(joined)
+			joined = append(joined, f)
+			d.count[f.Weight]++
+		} else if !slices.Contains(joined[i].About, f.About[0]) {
+			joined[i].About = append(joined[i].About, f.About[0])
 		}
-		switch check.State {
-		case answer.Well:
-			well = append(well, check.Name)
-		case answer.Unlooked:
-			if unknown[check.Why] == nil {
-				reasons = append(reasons, check.Why)
-			}
-			unknown[check.Why] = append(unknown[check.Why], check.Name)
-		case answer.WrongFound, answer.Skipped:
+	}
+	d.findings = joined
+}
+
+// print prints the findings, and what could not be looked at. well are the checks that found nothing.
+func (d *doctor) print(well []string) error {
+	unlooked, counts := []string{}, []string(nil)
+	for _, why := range d.unlooked {
+		unlooked = append(unlooked, strings.Join(d.incomplete[why], ", ")+": "+why)
+	}
+	if d.output == "json" {
+		encoder := json.NewEncoder(d.Out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(map[string]any{"findings": d.findings, "notLookedAt": unlooked})
+	}
+	for i := range d.findings {
+		d.printFinding(&d.findings[i])
+	}
+	if len(d.findings) > 0 {
+		fmt.Fprintln(d.Out)
+	}
+	for _, weight := range weights() {
+		if n := d.count[weight]; n > 0 {
+			counts = append(counts, counted(n, string(weight), string(weight)+"s"))
 		}
+	}
+	if len(counts) > 0 {
+		fmt.Fprintln(d.Out, strings.Join(counts, ", ")+".")
 	}
 	if len(well) > 0 {
-		paragraph(to, "", "Nothing wrong: "+strings.Join(well, ", ")+".")
+		paragraph(d.Out, "", "Nothing wrong: "+strings.Join(well, ", ")+".")
 	}
-	for _, one := range said {
-		paragraph(to, "", one)
-	}
-	if len(reasons) > 0 {
-		fmt.Fprintln(to, p.paint(yellow, "Not known:"))
-	}
-	for _, why := range reasons {
-		paragraph(to, "  ", strings.Join(unknown[why], ", ")+": "+why)
-	}
+	list(d.text(d.ErrOut), "Not looked at:", unlooked)
+	return nil
 }
 
-// printFinding prints a finding: its weight, what is wrong, and below that the remedy, whole,
-// so that it can be copied.
-func (p *plugin) printFinding(to io.Writer, f *answer.Finding) {
-	head := string(f.Weight) + strings.Repeat(" ", len(answer.Warning)+2-utf8.RuneCountInString(string(f.Weight)))
-	indent := strings.Repeat(" ", len(head))
-	colour := map[answer.Weight]string{answer.Error: red, answer.Warning: yellow}[f.Weight]
-	for i, line := range wrap(f.Where()+": "+f.Text, narrow-len(head)) {
-		if i == 0 {
-			fmt.Fprintln(to, p.paint(colour, head)+line)
-			continue
-		}
-		fmt.Fprintln(to, indent+line)
+// printFinding prints a finding, and below it the remedy, whole, so that it can be copied.
+func (d *doctor) printFinding(f *diagnosis) {
+	text := strings.Join(f.About[:min(fewNames, len(f.About))], ", ")
+	if more := len(f.About) - fewNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	fmt.Fprintln(to, indent+"  "+f.Remedy)
-}
-
-// progress shows on a terminal how many questions are answered, when that takes long.
-func (p *plugin) progress() func(done, of int) {
-	began := time.Now()
-	return func(done, of int) {
-		if !p.isTerminal(p.ErrOut) || time.Since(began) < time.Second {
-			return
-		}
-		fmt.Fprintf(p.ErrOut, "\r\x1b[Kasked the webhook %d of %d times", done, of)
-		if done == of {
-			fmt.Fprint(p.ErrOut, "\r\x1b[K")
-		}
+	if f.Namespace != "" {
+		text += " in namespace " + f.Namespace
 	}
+	text = printable(text + ": " + f.Text)
+	head := d.paint(map[weight]string{isError: red, isWarning: yellow}[f.Weight], fmt.Sprintf("%-9s", f.Weight))
+	for _, line := range wrap(text, narrow-9) {
+		fmt.Fprintln(d.Out, head+line)
+		head = strings.Repeat(" ", 9)
+	}
+	fmt.Fprintln(d.Out, head+"  "+printable(f.Remedy))
 }

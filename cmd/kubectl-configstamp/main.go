@@ -10,6 +10,8 @@
 //     printable), and has the one format of times (at). print.go prints tables and paragraphs.
 //   - user.go: who the user is, what the user may do, and what time it is at the API server.
 //   - args.go reads names of sources.
+//   - settings.go reads what counts in the whole cluster, kinds.go which workloads it serves,
+//     served.go says whether a workload is served, and outcome.go what the webhook answered.
 //
 // order.go is what orders share: -o, --dry-run, annotations that are changed only if nobody
 // else has, and what is said of an object. The orders: pause.go (with managers.go: who may
@@ -21,9 +23,8 @@
 // (with revisions.go) print, and wait.go ends with an exit code: verdict.go has its conclusions, and
 // ask.go what it asks the webhook.
 //
-// The other commands that only answer have package inspect read the cluster and package answer
-// draw the conclusions: users.go, impact.go with manifests.go (what is planned) and
-// impact_print.go, doctor.go.
+// users.go lists the workloads that use a source; with -f, dryrun.go tries manifests. doctor.go has a table of checks:
+// doctor_installation.go looks at configstamp itself, and doctor_settings.go at what people have written for it.
 package main
 
 import (
@@ -38,10 +39,13 @@ import (
 	"time"
 	_ "time/tzdata" // windows name time zones, and Windows has none
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 )
 
 func main() {
+	klog.SetLogger(logr.Discard()) // client-go logs what commands print as not looked at
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}

@@ -11,7 +11,7 @@ import (
 )
 
 // writerOf is the entry of managedFields whose manager wrote an annotation last, nil if none is known.
-func writerOf(object *unstructured.Unstructured, annotation string) (last *metav1.ManagedFieldsEntry) {
+func writerOf(object metav1.Object, annotation string) (last *metav1.ManagedFieldsEntry) {
 	path := fieldpath.MakePathOrDie("metadata", "annotations", annotation)
 	entries := object.GetManagedFields()
 	for i := range entries {
@@ -24,7 +24,7 @@ func writerOf(object *unstructured.Unstructured, annotation string) (last *metav
 }
 
 // dataWritten is when the data of a ConfigMap or Secret was last written, zero if that is not known.
-func dataWritten(object *unstructured.Unstructured) (last time.Time) {
+func dataWritten(object metav1.Object) (last time.Time) {
 	entries := object.GetManagedFields()
 	for i := range entries {
 		entry := &entries[i]

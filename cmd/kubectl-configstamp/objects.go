@@ -15,7 +15,6 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -94,8 +93,12 @@ func (t *target) with(object runtime.Object) *target {
 // patch sends a patch, and returns the object as it is then, and the API server's warnings.
 // resource.Helper returns no warnings, and does not end with the context.
 func (t *target) patch(ctx context.Context, kind types.PatchType, body []byte, options *metav1.PatchOptions) (after *target, warnings []string, err error) {
-	result := t.Client.Patch(kind).NamespaceIfScoped(t.Namespace, t.Namespaced()).Resource(t.Mapping.Resource.Resource).Name(t.Name).
-		VersionedParams(options, metav1.ParameterCodec).Body(body).Do(ctx)
+	return t.answered(t.Client.Patch(kind).NamespaceIfScoped(t.Namespace, t.Namespaced()).Resource(t.Mapping.Resource.Resource).Name(t.Name).
+		VersionedParams(options, metav1.ParameterCodec).Body(body).Do(ctx))
+}
+
+// answered returns the object of an answer to a request about the target, and the API server's warnings.
+func (t *target) answered(result rest.Result) (after *target, warnings []string, err error) {
 	for _, warning := range result.Warnings() {
 		warnings = append(warnings, warning.Text)
 	}
@@ -132,13 +135,13 @@ func (p *plugin) read(namespace, resourceType, name string, transforms ...resour
 // typeOf names the resource of a kind, with its version, as kubectl takes it: deployments.v1.apps.
 func typeOf(kind *workload.Kind) string { return kind.Resource + "." + kind.Version + "." + kind.Group }
 
-// workload reads the workload that args name: deployment/web, or web alone if no other workload has that name.
-func (p *plugin) workload(kinds workload.Table, namespace string, args []string) (*target, error) {
+// named reads the workload, or whatever a workload has made, that args name, such as deployment/web.
+func (p *plugin) named(kinds workload.Table, namespace string, args []string) (*target, error) {
 	word, name, found := strings.Cut(words(args), "/")
-	if !found {
-		return p.workloadCalled(kinds.Readmitted(), namespace, word)
+	if !found || name == "" {
+		return nil, fmt.Errorf("%q is not a workload: want a kind and a name, such as deployment/web", words(args))
 	}
-	kind, err := inspect.FindKind(kinds, word)
+	kind, err := findKind(kinds, word)
 	if err != nil {
 		return nil, err
 	}
@@ -146,36 +149,20 @@ func (p *plugin) workload(kinds workload.Table, namespace string, args []string)
 	if err != nil {
 		return nil, err
 	}
-	if t.kind = kind; !kind.CreateOnly {
-		return t, nil
+	t.kind = kind
+	return t, nil
+}
+
+// workload reads the workload that args name.
+func (p *plugin) workload(kinds workload.Table, namespace string, args []string) (*target, error) {
+	t, err := p.named(kinds, namespace, args)
+	if err != nil || !t.kind.CreateOnly {
+		return t, err
 	}
 	if owner := metav1.GetControllerOf(t.object()); owner != nil {
 		return nil, fmt.Errorf("%s was made by %s/%s: name the workload", t.place(), strings.ToLower(owner.Kind), owner.Name)
 	}
 	return nil, fmt.Errorf("%s is stamped only when it is created: there is nothing to do", t.place())
-}
-
-// workloadCalled reads the one workload of a name, whatever its kind.
-func (p *plugin) workloadCalled(kinds workload.Table, namespace, name string) (*target, error) {
-	var found []*target
-	var names []string
-	unseen, err := p.eachWorkload(kinds, namespace, "", func(t *target) error {
-		if names = append(names, t.String()); t.Name == name {
-			found = append(found, t)
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return nil, fmt.Errorf("%d workloads in namespace %s are called %q; name the kind, as in %s", len(found), namespace, name, found[0])
-	case len(unseen) > 0:
-		return nil, fmt.Errorf("no workload is called %q in namespace %s, as far as you may look (%s)", name, namespace, strings.Join(unseen, "; "))
-	}
-	return nil, fmt.Errorf("no workload is called %q in namespace %s%s", name, namespace, didYouMean(name, names))
 }
 
 // eachWorkload visits the workloads of a namespace ("" for all) that a label selector finds ("" for all). unseen says

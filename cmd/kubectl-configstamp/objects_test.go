@@ -34,7 +34,7 @@ func TestDistance(t *testing.T) {
 func TestWrongNames(t *testing.T) {
 	for args, want := range map[string]string{
 		"pause deployment/stall":     `deployments.apps "stall" not found in namespace shop; did you mean stale?`,
-		"roll stall":                 `no workload is called "stall" in namespace shop; did you mean deployment/stale?`,
+		"roll stale":                 `"stale" is not a workload: want a kind and a name, such as deployment/web`,
 		"pause namespace/shpo":       `namespaces "shpo" not found; did you mean shop?`,
 		"unpause deployment/x -n no": `namespaces "no" not found`,
 		"resume configmap/wep":       `configmaps "wep" not found in namespace shop; did you mean web?`,

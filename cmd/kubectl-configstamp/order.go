@@ -14,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
-
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
 // orderManager is the field manager of what orders write. Its name does not begin with
@@ -29,7 +27,7 @@ type order struct {
 	output objectPrinter
 	dryRun string
 
-	settings  *seen.Settings
+	settings  *clusterSettings
 	namespace string
 	// changed tells that some object was changed.
 	changed bool
@@ -50,14 +48,12 @@ func (p *plugin) orderCommand(command *cobra.Command, do func(ctx context.Contex
 		if err := o.output.complete(); err != nil {
 			return err
 		}
-		cluster, settings, namespace, err := p.look(command.Context(), false)
+		settings, namespace, err := p.look(command.Context(), false)
 		if err != nil {
 			return err
 		}
 		o.settings, o.namespace = settings, namespace
-		for _, gap := range cluster.Gaps() {
-			o.notSeen([]string{gap.String()})
-		}
+		o.notSeen(settings.Unread)
 		return do(command.Context(), o, args)
 	}
 	return command

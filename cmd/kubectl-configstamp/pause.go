@@ -14,7 +14,6 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
 const pauseKey = checksum.PauseAnnotation
@@ -251,7 +250,7 @@ func (o *order) optedIn() ([]*target, error) {
 	all = slices.DeleteFunc(all, func(t *target) bool {
 		namespace := namespaceOf(t.object())
 		namespace.OptedIn = namespace.OptedIn || holds[t.Name]
-		return !o.settings.OptsIn(t.Name, seen.Namespace{Namespace: namespace})
+		return !o.settings.OptsIn(t.Name, knownNamespace{Namespace: namespace})
 	})
 	if err == nil && len(all) == 0 {
 		err = errors.New("nothing says that a namespace is opted in; where the installation lists its namespaces, name them, as in namespace/shop")

@@ -1,95 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"sigs.k8s.io/yaml"
-
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
-
-// format is the value of -o.
-type format string
-
-const (
-	plain  format = ""
-	wide   format = "wide"
-	asJSON format = "json"
-	asYAML format = "yaml"
-	names  format = "name"
-)
-
-// addFormat adds the flag -o, with its completion.
-func addFormat(command *cobra.Command, to *format) {
-	command.Flags().VarP(to, "output", "o", "how to print: wide, json, yaml or name")
-	complete(command, "output", string(wide), string(asJSON), string(asYAML), string(names))
-}
-
-// Set implements pflag.Value.
-func (f *format) Set(text string) error {
-	switch to := format(text); to {
-	case plain, wide, asJSON, asYAML, names:
-		*f = to
-		return nil
-	}
-	return fmt.Errorf("want wide, json, yaml or name")
-}
-
-// String implements pflag.Value.
-func (f *format) String() string { return string(*f) }
-
-// Type implements pflag.Value.
-func (f *format) Type() string { return "format" }
-
-// document is what -o json and yaml print: an answer, and what could not be looked at.
-type document struct {
-	Answer  any        `json:"answer"`
-	NotSeen []seen.Gap `json:"notSeen"`
-}
-
-// print prints an answer as a document if a format asks for one, else by table. What could
-// not be looked at stands in the document, else on stderr at the end.
-func (p *plugin) print(f format, answer any, gaps []seen.Gap, table func(io.Writer)) error {
-	if gaps == nil {
-		gaps = []seen.Gap{}
-	}
-	switch f {
-	case asJSON:
-		encoder := json.NewEncoder(p.Out)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(document{answer, gaps})
-	case asYAML:
-		text, err := yaml.Marshal(document{answer, gaps})
-		if err != nil {
-			return fmt.Errorf("writing YAML: %w", err)
-		}
-		_, err = p.Out.Write(text)
-		return err
-	case plain, wide, names:
-	}
-	table(p.Out)
-	p.printGaps(gaps)
-	return nil
-}
-
-// printGaps says what could not be looked at.
-func (p *plugin) printGaps(gaps []seen.Gap) {
-	if len(gaps) == 0 {
-		return
-	}
-	fmt.Fprintln(p.ErrOut, "Not looked at:")
-	for _, gap := range gaps {
-		paragraph(p.ErrOut, "  ", gap.String())
-	}
-}
 
 // narrow is how many columns a line has at most, unless it is wide.
 const narrow = 80

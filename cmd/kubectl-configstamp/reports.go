@@ -46,13 +46,9 @@ func (r *rolloutReport) source() string {
 
 // rollouts returns a client of the ConfigRollouts of a namespace ("" for all).
 func (p *plugin) rollouts(namespace string) (dynamic.ResourceInterface, error) {
-	config, err := p.config.ToRESTConfig()
+	client, _, err := p.clients()
 	if err != nil {
-		return nil, fmt.Errorf("reading kubeconfig: %w", err)
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client of the cluster: %w", err)
+		return nil, err
 	}
 	return client.Resource(report.GroupVersion().WithResource(report.Resource)).Namespace(namespace), nil
 }

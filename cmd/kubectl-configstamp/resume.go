@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
 )
 
 func (p *plugin) resumeCommand() *cobra.Command {
@@ -37,7 +36,7 @@ func (p *plugin) resumeCommand() *cobra.Command {
 
 // source reads the metadata of a source of the namespace.
 func (o *order) source(source checksum.Source) (*target, error) {
-	gvr := inspect.SourceResource(source.Kind)
+	gvr := sourceResource(source.Kind)
 	return o.read(o.namespace, gvr.GroupResource().String(), source.Name, metadataOnly)
 }
 

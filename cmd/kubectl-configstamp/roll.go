@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -81,7 +81,7 @@ type step struct {
 	rehearsed *target
 	// brief has take print no advice.
 	brief  bool
-	answer seen.Outcome
+	answer outcome
 }
 
 // stepOf asks the webhook, by a dry run, what a rolling re-admission would do. An order that would roll nothing, and one
@@ -91,19 +91,19 @@ func (o *order) stepOf(ctx context.Context, t *target) (*step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nothing was sent, as the dry run that asks the webhook was refused: %w", err)
 	}
-	answer := seen.OutcomeIn(warnings)
+	answer := outcomeIn(warnings)
 	s := &step{target: t, did: "unchanged", answer: answer, rehearsed: after}
 	switch answer.Code {
-	case seen.InStep:
+	case reason.OutcomeInStep:
 		s.why, s.next = "it is in step, so there is nothing to roll", "to restart it anyway: kubectl rollout restart "+t.words()
-	case seen.WouldRecord:
+	case reason.OutcomeWouldRecord:
 		s.why, s.next = "records of its sources are missing, so nothing is known to have changed", "kubectl configstamp why "+t.words()
-	case seen.WouldRoll:
+	case reason.OutcomeWouldRoll:
 		s.manager, s.did, s.news, s.overrules = checksum.RollingManager, "rolled", newsOf(t, after), o.holds(t)
-	case seen.Observed:
+	case reason.OutcomeObserved:
 		s.restart("")
 		s.overrules = []string{"configstamp.dev/mode=observe"}
-	case seen.Unknown:
+	case reason.NoOutcome:
 		err = fmt.Errorf("%s: nothing was sent: %s", t.place(), silence(t))
 	default:
 		err = fmt.Errorf("%s: nothing was sent: %s (kubectl configstamp why %s)", t.place(), answer.Sentence, t.words())
@@ -195,18 +195,24 @@ func (o *order) holds(t *target) []string {
 	if err != nil || !held {
 		return nil
 	}
-	text := "configstamp.dev/" + hold.Reason.String()
-	switch origin, _ := policy.OriginOf(hold.Reason.String()); origin {
+	text := settingOf(&policy, hold.Reason.String())
+	if !hold.Until.IsZero() {
+		text += " until " + at(hold.Until)
+	}
+	return []string{text}
+}
+
+// settingOf names a setting of a workload, and where it stands if that is not the workload.
+func settingOf(policy *checksum.Policy, name string) string {
+	text := "configstamp.dev/" + name
+	switch origin, _ := policy.OriginOf(name); origin {
 	case checksum.OfNamespace:
 		text += " (on the Namespace)"
 	case checksum.OfFlag:
 		text += " (a flag of the cluster)"
 	case checksum.OfWorkload, checksum.OfSource:
 	}
-	if !hold.Until.IsZero() {
-		text += " until " + at(hold.Until)
-	}
-	return []string{text}
+	return text
 }
 
 // policyOf is what counts for a workload of the namespace, as far as the user may know: who may not read the Namespace
@@ -218,10 +224,7 @@ func (o *order) policyOf(object *workload.Object, asked checksum.Source) checksu
 			o.onNamespace = namespaceOf(t.object()).Settings
 		}
 	}
-	return o.settings.Policy.With(
-		checksum.Level{Origin: checksum.OfWorkload, Annotations: checksum.SettingsOf(object.Annotations)},
-		checksum.Level{Origin: checksum.OfNamespace, Annotations: o.onNamespace},
-	).Translated(object.Foreign(o.settings.Dialects), func(kind checksum.Kind) []string {
+	return o.settings.PolicyOf(object, o.onNamespace, func(kind checksum.Kind) []string {
 		if kind != asked.Kind {
 			return nil
 		}

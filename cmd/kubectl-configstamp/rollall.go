@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -96,9 +96,9 @@ func (o *order) stepOfUser(ctx context.Context, t *target, source checksum.Sourc
 	}
 	s, err := o.stepOf(ctx, t)
 	switch {
-	case err == nil && (s.manager != "" || counts && s.answer.Code == seen.InStep):
+	case err == nil && (s.manager != "" || counts && s.answer.Code == reason.OutcomeInStep):
 		return s, nil
-	case s != nil && s.answer.Code == seen.Missing: // a new pod could not start
+	case s != nil && s.answer.Code == reason.OutcomeMissing: // a new pod could not start
 		return nil, err
 	case s == nil && !o.mayPatch(ctx, t):
 		return nil, err

@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
 // Set by the linker.
@@ -25,6 +28,9 @@ var (
 	version = "dev"
 	commit  = "unknown"
 )
+
+// ownLabel selects configstamp's own objects.
+const ownLabel = "app.kubernetes.io/name=configstamp"
 
 // plugin is what all commands share.
 type plugin struct {
@@ -56,25 +62,28 @@ func (p *plugin) wrap(config *rest.Config) *rest.Config {
 	return config
 }
 
-// cluster is what the flags say how to reach.
-func (p *plugin) cluster() (*inspect.Cluster, error) {
+// clients returns a client of objects of any kind, and one of their metadata alone.
+func (p *plugin) clients() (objects dynamic.Interface, metadataOf metadata.Interface, err error) {
 	config, err := p.config.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("reading kubeconfig: %w", err)
+		return nil, nil, fmt.Errorf("reading kubeconfig: %w", err)
 	}
-	return inspect.New(config, p.installation)
+	if objects, err = dynamic.NewForConfig(config); err == nil {
+		metadataOf, err = metadata.NewForConfig(config)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client of the cluster: %w", err)
+	}
+	return objects, metadataOf, nil
 }
 
-// look is the cluster with its settings, and the namespace that is asked about.
-func (p *plugin) look(ctx context.Context, all bool) (cluster *inspect.Cluster, settings *seen.Settings, namespace string, err error) {
+// look returns the cluster's settings, and the namespace that is asked about.
+func (p *plugin) look(ctx context.Context, all bool) (settings *clusterSettings, namespace string, err error) {
 	if namespace, err = p.namespace(all); err != nil {
-		return nil, nil, "", err
+		return nil, "", err
 	}
-	if cluster, err = p.cluster(); err != nil {
-		return nil, nil, "", err
-	}
-	settings, err = cluster.Settings(ctx)
-	return cluster, settings, namespace, err
+	settings, err = p.readSettings(ctx)
+	return settings, namespace, err
 }
 
 // namespace is the one of -n, else of the context; all: "".
@@ -107,7 +116,7 @@ func rootCommand(p *plugin) *cobra.Command {
 	p.config.AddFlags(flags)
 	flags.StringVar(&p.installation, "configstamp-namespace", "configstamp", "namespace in which configstamp itself runs")
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
-	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.waitCommand(), p.versionCommand())
+	root.AddCommand(p.usersCommand(), p.statusCommand(), p.whyCommand(), p.waitCommand(), p.versionCommand())
 	root.AddCommand(p.pauseCommand(), p.unpauseCommand(), p.resumeCommand(), p.rollCommand())
 	root.AddCommand(p.undoCommand(), p.acceptCommand(), p.snapshotsCommand(), p.restoreCommand())
 	root.AddCommand(p.doctorCommand())
@@ -127,12 +136,50 @@ func usage(template string) string {
 func (p *plugin) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version of this plugin",
+		Short:   "Print the version of this plugin, and of what runs in the cluster",
 		Example: "  kubectl configstamp version",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(p.Out, "kubectl-configstamp %s (commit %s, %s %s/%s)\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+		RunE: func(command *cobra.Command, _ []string) error {
+			fmt.Fprintf(p.Out, "kubectl-configstamp %s (commit %s, %s %s/%s)\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			installed, err := p.installed(command.Context())
+			if err != nil {
+				installed = []string{"not known: " + err.Error()}
+			}
+			fmt.Fprintln(p.text(p.Out), "in namespace "+p.installation+": "+strings.Join(installed, "; "))
+			return nil
 		},
 	}
+}
+
+// installedWithin bounds how long version waits for the cluster.
+const installedWithin = 10 * time.Second
+
+// installed describes configstamp's Deployments in the cluster: the version of the chart, and the images.
+func (p *plugin) installed(ctx context.Context) (texts []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, installedWithin)
+	defer cancel()
+	client, _, err := p.clients()
+	if err != nil {
+		return nil, err
+	}
+	deployments, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Namespace(p.installation).List(ctx, metav1.ListOptions{LabelSelector: ownLabel})
+	if err != nil {
+		return nil, err
+	}
+	for i := range deployments.Items {
+		var d appsv1.Deployment
+		if err := k8sruntime.DefaultUnstructuredConverter.FromUnstructured(deployments.Items[i].Object, &d); err != nil {
+			return nil, fmt.Errorf("reading deployment/%s: %w", deployments.Items[i].GetName(), err)
+		}
+		var images []string
+		for _, container := range d.Spec.Template.Spec.Containers {
+			images = append(images, container.Image)
+		}
+		slices.Sort(images)
+		texts = append(texts, fmt.Sprintf("deployment/%s %s (%s)", d.Name, d.Labels["app.kubernetes.io/version"], strings.Join(slices.Compact(images), ", ")))
+	}
+	if len(texts) == 0 {
+		texts = []string{"no Deployment with the label " + ownLabel}
+	}
+	return texts, nil
 }

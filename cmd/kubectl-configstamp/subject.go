@@ -4,14 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -24,6 +21,8 @@ type subject struct {
 	read   *workload.Object
 	status workload.Status
 	policy checksum.Policy
+	// references are the places of its template that name sources.
+	references []checksum.Reference
 	// selector finds its pods and revisions, "" for kinds that have none.
 	selector string
 	records  checksum.Records
@@ -36,14 +35,12 @@ type subject struct {
 // reader returns an order that is never sent: it knows the cluster's settings, and reads with them. What of them
 // could not be read is printed.
 func (p *plugin) reader(ctx context.Context) (*order, error) {
-	cluster, settings, namespace, err := p.look(ctx, false)
+	settings, namespace, err := p.look(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	o := &order{plugin: p, settings: settings, namespace: namespace}
-	for _, gap := range cluster.Gaps() {
-		o.notSeen([]string{gap.String()})
-	}
+	o.notSeen(settings.Unread)
 	return o, nil
 }
 
@@ -52,23 +49,10 @@ const mostOwners = 4
 
 // subject reads the workload that args name. A pod, and whatever else a workload has made, stands for that workload.
 func (o *order) subject(args []string) (*subject, error) {
-	word, name, found := strings.Cut(words(args), "/")
-	if !found {
-		t, err := o.workloadCalled(o.settings.Kinds.Readmitted(), o.namespace, word)
-		if err != nil {
-			return nil, err
-		}
-		return o.subjectOf(t, nil)
-	}
-	kind, err := inspect.FindKind(o.settings.Kinds, word)
+	named, err := o.named(o.settings.Kinds, o.namespace, args)
 	if err != nil {
 		return nil, err
 	}
-	named, err := o.read(o.namespace, typeOf(kind), name)
-	if err != nil {
-		return nil, err
-	}
-	named.kind = kind
 	t := named
 	for range mostOwners {
 		owner, err := o.ownerOf(t)
@@ -119,8 +103,7 @@ func (o *order) subjectOf(t, made *target) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	references, err := object.References()
-	if err != nil {
+	if s.references, err = object.References(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", t.place(), err)
 	}
 	s.read = object
@@ -130,7 +113,7 @@ func (o *order) subjectOf(t, made *target) (*subject, error) {
 	s.selector, _ = t.kind.Selector(raw)
 	s.policy = o.policyOf(object, checksum.Source{})
 	s.records, _ = object.Records() // a baseline that cannot be read counts as none
-	for _, selection := range checksum.Selections(references, s.policy) {
+	for _, selection := range checksum.Selections(s.references, s.policy) {
 		if !selection.HoldOnly {
 			s.sources = append(s.sources, selection.Source)
 		}
@@ -149,27 +132,21 @@ func (o *order) subjectOf(t, made *target) (*subject, error) {
 }
 
 // readNamespace reads what the Namespace says; the zero Namespace is one that the user may not read.
-func (o *order) readNamespace() seen.Namespace {
+func (o *order) readNamespace() knownNamespace {
 	t, err := o.read("", "namespaces", o.namespace)
 	if err != nil {
-		return seen.Namespace{}
+		return knownNamespace{}
 	}
-	object := t.object()
-	return seen.Namespace{Namespace: namespaceOf(object), Known: true, Labels: object.GetLabels(), Annotations: object.GetAnnotations()}
+	return knownNamespaceOf(t.object())
 }
 
-// seen returns the workload as the rules take it that say which workloads are served.
-func (s *subject) seen(settings *seen.Settings) *seen.Workload {
-	return &seen.Workload{
-		Ref:    workload.Ref{Kind: s.kind, Namespace: s.Namespace, Name: s.Name},
-		Object: s.read, Foreign: s.read.Foreign(settings.Dialects), Owned: s.read.RolledByOwner(settings.Kinds),
-	}
+// ref names the workload.
+func (s *subject) ref() workload.Ref {
+	return workload.Ref{Kind: s.kind, Namespace: s.Namespace, Name: s.Name}
 }
 
 // name names the workload as reports do.
-func (s *subject) name() string {
-	return workload.Ref{Kind: s.kind, Namespace: s.Namespace, Name: s.Name}.Text()
-}
+func (s *subject) name() string { return s.ref().Text() }
 
 // progress says how far the workload's own controller is, "" if that is not known.
 func (s *subject) progress() string {

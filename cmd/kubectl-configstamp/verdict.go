@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/report"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -146,15 +145,15 @@ func (j *judge) ofEntry(r *rolloutReport, e *report.Entry) finding {
 }
 
 // ofAnswer returns how far a workload is by what the webhook said of it, and by its own status.
-func (j *judge) ofAnswer(s *subject, answer *seen.Outcome) finding {
+func (j *judge) ofAnswer(s *subject, answer *outcome) finding {
 	switch why := s.String() + ": " + answer.Sentence; answer.Code {
-	case seen.InStep:
+	case reason.OutcomeInStep:
 		return j.ofStatus(s)
-	case seen.Observed, seen.Held, seen.Missing, seen.Unreadable, seen.Oversize:
+	case reason.OutcomeObserved, reason.OutcomeHeld, reason.OutcomeMissing, reason.OutcomeUnreadable, reason.OutcomeOversize:
 		return finding{held, why, j.settled, false}
-	case seen.Unknown:
+	case reason.NoOutcome:
 		return finding{unknown, why, j.silent, false}
-	case seen.WouldRoll:
+	case reason.OutcomeWouldRoll:
 		return finding{verdict: going, why: s.String() + " is out of date, and yet to be rolled"}
 	default: // the webhook could not tell, for now
 		return finding{verdict: going, why: why}

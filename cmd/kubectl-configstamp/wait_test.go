@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 	"github.com/configstamp/configstamp/e2e/fakecluster"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/report"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -111,13 +111,13 @@ func TestJudge_OfAWorkload(t *testing.T) {
 
 func TestJudge_OfAnAnswer(t *testing.T) {
 	s := &subject{target: aTarget()}
-	for code, want := range map[seen.Code]verdict{
-		seen.InStep: finished, seen.WouldRoll: going, seen.WouldRecord: going, seen.Deferred: going, seen.KeyLost: going,
-		seen.Observed: held, seen.Held: held, seen.Missing: held, seen.Unreadable: held, seen.Oversize: held,
-		seen.Unknown: unknown,
+	for code, want := range map[reason.Outcome]verdict{
+		reason.OutcomeInStep: finished, reason.OutcomeWouldRoll: going, reason.OutcomeWouldRecord: going, reason.OutcomeDeferred: going, reason.OutcomeKeyLost: going,
+		reason.OutcomeObserved: held, reason.OutcomeHeld: held, reason.OutcomeMissing: held, reason.OutcomeUnreadable: held, reason.OutcomeOversize: held,
+		reason.NoOutcome: unknown,
 	} {
 		j := &judge{patience: usualPatience()}
-		if got := j.ofAnswer(s, &seen.Outcome{Code: code}); got.verdict != want {
+		if got := j.ofAnswer(s, &outcome{Code: code}); got.verdict != want {
 			t.Errorf("%s: %+v, want %d", code, got, want)
 		}
 	}

@@ -12,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/answer"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/report"
 	"github.com/configstamp/configstamp/internal/rollout"
@@ -193,7 +191,7 @@ func (w *whyOf) standing(r *rolloutReport) string {
 // next says what to do now, as far as the user may do it.
 func (w *whyOf) next(ctx context.Context) string {
 	if shown, fails := w.failure(); fails {
-		advice, _ := shown.Advice(w.seen(w.order.settings).Ref)
+		advice, _ := shown.Advice(w.ref())
 		return advice
 	}
 	for _, r := range w.reports {
@@ -246,13 +244,13 @@ func (w *whyOf) leftAlone(ctx context.Context) (why, remedy string) {
 	if len(w.records.Stamps)+len(w.records.Baseline) > 0 {
 		return "", ""
 	}
-	namespace, of := w.readNamespace(), w.seen(w.settings)
-	standing, reasonFor := w.settings.Serves(of, namespace)
-	if standing != seen.NotServed {
+	namespace := w.readNamespace()
+	standing, reasonFor := w.settings.Serves(w.read, namespace)
+	if standing != notServed {
 		return "", ""
 	}
 	namespace.Unasked = true // a flag of the webhook may opt it in
-	if why, remedy = answer.NotServedWords(w.settings, namespace, of, reasonFor); !w.mayPatch(ctx, w.target) {
+	if why, remedy = w.settings.notServedWords(w.read, namespace, reasonFor); !w.mayPatch(ctx, w.target) {
 		remedy = ""
 	}
 	return why, remedy

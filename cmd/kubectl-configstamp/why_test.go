@@ -20,7 +20,7 @@ func TestWhy(t *testing.T) {
 	}
 	golden(t, "why-failed", server, "why", "deployment/failed")
 	golden(t, "why-halted", server, "why", "sts/halted")
-	golden(t, "why-paused", server, "why", "paused")
+	golden(t, "why-paused", server, "why", "deployment/paused")
 	golden(t, "why-in-step", server, "why", "deploy", "in-step")
 	golden(t, "why-not-served", server, "why", "deployment/mislabelled")
 	golden(t, "why-pod", server, "why", "pod/failed-2-fghij")
@@ -31,8 +31,18 @@ func TestWhy(t *testing.T) {
 
 // Only commands that the user may carry out are proposed.
 func TestWhy_AdviceIsForWhatTheUserMayDo(t *testing.T) {
-	golden(t, "why-paused-edit", incident(t), "why", "paused")
+	golden(t, "why-paused-edit", incident(t), "why", "deployment/paused")
 	golden(t, "why-not-served-edit", incident(t), "why", "deployment/mislabelled")
+}
+
+// If the API server refuses its pods, no other content helps, whatever the report advises.
+func TestWhy_RefusedPods(t *testing.T) {
+	server := incident(t)
+	set("/apis/apps/v1/namespaces/shop/deployments/failed", []any{map[string]any{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}}, "status", "conditions")(t, server)
+	out, _, _ := run(t, server, "why", "deployment/failed")
+	if !strings.Contains(out, "Next: The content is at fault only if it asks for more") {
+		t.Errorf("it says\n%s", out)
+	}
 }
 
 // A revision that pins content says what an undo to it brings back.

@@ -91,7 +91,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case s.Dead != nil && s.Dead(to.group, to.resource):
-		fail(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the server is currently unable to handle the request")
+		http.Error(w, "service unavailable", http.StatusServiceUnavailable) // as the API server does
 	case to.resource == "":
 		s.discover(w, to)
 	case to.resource == "selfsubjectaccessreviews":
@@ -102,6 +102,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q", to.resource, "jane", verb, to.resource, to.group))
 	case to.name == "" && strings.Contains(to.group, ".") && s.serves(to.group, to.version)[to.resource] == "":
 		fail(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
+	case verb == "create":
+		s.create(w, r, to)
 	case to.name == "":
 		s.list(w, to, r.URL.Query(), metadata)
 	default:

@@ -1,6 +1,7 @@
 package fakecluster
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -48,9 +49,7 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, to *target, metad
 		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
 		return
 	}
-	for _, warning := range warnings {
-		w.Header().Add("Warning", "299 - "+strconv.Quote(warning))
-	}
+	warn(w, warnings)
 	if changed := !equality.Semantic.DeepEqual(before.Object, after.Object); !dry {
 		s.mu.Lock()
 		s.writes = append(s.writes, Write{r.URL.Path, query.Get("fieldManager"), string(text)})
@@ -63,6 +62,35 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, to *target, metad
 		}
 	}
 	answer(w, http.StatusOK, part(after, metadata))
+}
+
+// create answers the dry run of a creation, with the warnings of Admit. Nothing is stored.
+func (s *Server) create(w http.ResponseWriter, r *http.Request, to *target) {
+	text, err := io.ReadAll(r.Body)
+	object := &unstructured.Unstructured{}
+	if err == nil {
+		err = object.UnmarshalJSON(text)
+	}
+	if err == nil && r.URL.Query().Get("dryRun") != "All" {
+		err = errors.New("only dry runs of creations are answered")
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
+		return
+	}
+	warnings, err := s.admit(to.resource, r.URL.Query(), object, true)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
+		return
+	}
+	warn(w, warnings)
+	answer(w, http.StatusCreated, object.Object)
+}
+
+func warn(w http.ResponseWriter, warnings []string) {
+	for _, warning := range warnings {
+		w.Header().Add("Warning", "299 - "+strconv.Quote(warning))
+	}
 }
 
 // patched is an object with a JSON patch (RFC 6902), or a merge patch (RFC 7396), applied.

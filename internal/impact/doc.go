@@ -8,9 +8,7 @@
 // The words:
 //   - An edit is one source going from one content to another, or from or to nothing.
 //   - A question is some edits, and all workloads that may use what is edited.
-//   - Who holds neither the digest key nor any content (the kubectl plugin) supposes them: a
-//     world in which every record is true until the edit.
 //
 // Read it in this order: question.go and answer.go (what goes in and comes out), concern.go
-// (whom it concerns), suppose.go (what is supposed).
+// (whom it concerns).
 package impact

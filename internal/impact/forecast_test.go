@@ -51,18 +51,6 @@ func TestForecast_WhatTheSourceLeavesOut(t *testing.T) {
 	tells(t, "unreadable-source", suppose(t, limits(), annotated("ignore", "perhaps"), edited(), web("web")))
 }
 
-// What a source says of itself may be why the keys of a record are not known: who may not
-// look is not told that nothing happens.
-func TestForecast_ASourceThatNobodyMayLookAt(t *testing.T) {
-	except := recordedAs(checksum.Selection{Source: config, All: true, Except: []string{"build-*"}}.ID())
-	for unknown, want := range map[bool]int{true: 1, false: 0} {
-		q := suppose(t, limits(), func(rollout.SourceRef) impact.Seen { return impact.Seen{Unknown: unknown} }, edited(), web("web", except))
-		if answer := q.Answer(); len(answer.Rolls) != want {
-			t.Errorf("unknown %t: %v roll, want %d", unknown, answer.Rolls, want)
-		}
-	}
-}
-
 // What waits already for an earlier edit is not counted for one that it does not see; who
 // sees that it carries already what comes is told so. Both need the digest key.
 func TestForecast_WhatWaitsAlreadyIsNotOfThisEdit(t *testing.T) {

@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -50,7 +51,7 @@ type Question struct {
 	// a share of them.
 	CanRoll int
 	// Ring is of the keys under which records were made, Content what sources hold that
-	// are not edited; both are those of a Supposed where nobody knows.
+	// are not edited.
 	Ring    *checksum.Ring
 	Content func(rollout.SourceRef) *checksum.Content
 }
@@ -69,4 +70,30 @@ func (q *Question) content(at rollout.SourceRef) *checksum.Content {
 		return e.Is
 	}
 	return q.Content(at)
+}
+
+// TakeAsRecorded supposes that what is on record of the edited sources is what they held
+// before the edits, and that nobody has declined anything: so the answer tells nothing of what
+// is on record.
+func (q *Question) TakeAsRecorded() {
+	for i := range q.Workloads {
+		w := &q.Workloads[i]
+		records := w.Records
+		records.Declined = ""
+		records.Stamps, records.Baseline = maps.Clone(records.Stamps), maps.Clone(records.Baseline)
+		for _, selection := range checksum.Selections(w.References, w.Policy) {
+			source := selection.Source
+			e := q.edit(rollout.SourceRef{Namespace: w.Ref.Namespace, Source: source})
+			if e == nil {
+				continue
+			}
+			if value, recorded := records.Baseline[source]; recorded {
+				records.Baseline[source] = q.Ring.Suppose(w.Ref.Namespace, selection, value, e.Was)
+			}
+			if value, stamped := records.Stamps[checksum.StampKey(source)]; stamped {
+				records.Stamps[checksum.StampKey(source)] = q.Ring.Suppose(w.Ref.Namespace, selection, value, e.Was)
+			}
+		}
+		w.Records = records
+	}
 }

@@ -131,7 +131,6 @@ func (w *world) foresee() {
 	}
 	q.Answer()
 	q.TakeAsRecorded()
-	_, _ = impact.Suppose(q.Workloads, func(at rollout.SourceRef) impact.Seen { return impact.Seen{Content: w.content(at.Source)} })
 }
 
 // source is what is done with a source that arrives.
