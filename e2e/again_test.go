@@ -166,6 +166,13 @@ func TestAgain_ABackupIsBroughtBack(t *testing.T) {
 			s.Kubectl("delete", "deployment/web", "--cascade=foreground")
 			s.Create(saved[0])
 			s.Create(saved[1])
+			s.Eventually("waiting until the ReplicaSet has adopted its Pod", func() error { // it may have made one more, and deletes that
+				if replicas := s.Kubectl("get", "replicasets", "-o", "jsonpath={.items[*].status.replicas}").Stdout; replicas != "1" {
+					return fmt.Errorf("it has %q replicas", replicas)
+				}
+				return nil
+			})
+			wantBelongings(s, 2)
 			restored := belongings(s)
 			s.Create(saved[2])
 			s.Settled("deployment/web")

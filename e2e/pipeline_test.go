@@ -14,7 +14,7 @@ import (
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
-// The example of a pipeline ends with the exit codes that docs/kubectl-wait.md has, for a user with the role edit. A user
+// The example of a pipeline ends with the exit codes that docs/kubectl.md#waiting-in-a-pipeline has, for a user with the role edit. A user
 // with the role view gets the same from wait, but for a Secret.
 func TestPlugin_Pipeline(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 	"github.com/configstamp/configstamp/internal/report"
 )
 
-// ConfigRollouts, on the real API server. docs/report.md says what they promise.
+// ConfigRollouts, on the real API server. docs/kubectl.md#configrollouts says what they promise.
 
 // reportOn reads the report on a source; an error while there is none.
 func reportOn(s *harness.Space, source string) (*report.ConfigRollout, error) {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Applies a ConfigMap or Secret in a pipeline, and waits until configstamp has rolled it out. It ends with the exit code of wait
-# (docs/kubectl-wait.md).
+# (docs/kubectl.md#waiting-in-a-pipeline).
 #   sh pipeline.sh config.yaml configmap/web -n shop --timeout=15m
 set -eu
 file=$1 source=$2

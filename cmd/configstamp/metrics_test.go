@@ -21,7 +21,7 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// TestReferenceOfMetrics compares docs/metrics.md with what the two processes
+// TestReferenceOfMetrics compares docs/reference.md with what the two processes
 // expose, and has Prometheus' linter read that.
 func TestReferenceOfMetrics(t *testing.T) {
 	found := map[string]*metric{}
@@ -34,14 +34,14 @@ func TestReferenceOfMetrics(t *testing.T) {
 			}
 		}
 	}
-	path := filepath.Join("..", "..", "docs", "metrics.md")
+	path := filepath.Join("..", "..", "docs", "reference.md")
 	document, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := between(t, path, string(document), "metrics", table(found))
 	for name, of := range map[string]reason.Metrics{
-		"outcomes": reason.AdmissionOutcomes, "reasons": reason.AdmissionReasons, "waits": reason.Waiting,
+		"admissions": reason.AdmissionOutcomes, "reasons": reason.AdmissionReasons, "waits": reason.Waiting,
 		"readmissions": reason.ReadmissionResults, "rollouts": reason.RolloutResults,
 	} {
 		text = between(t, path, text, name, labelTable(of))
@@ -125,7 +125,7 @@ func used() []string {
 	return []string{"process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds", "go_memstats_heap_inuse_bytes", "go_goroutines"}
 }
 
-// table is how docs/metrics.md tells of metrics.
+// table is how docs/reference.md tells of metrics.
 func table(found map[string]*metric) string {
 	var text strings.Builder
 	text.WriteString("| metric | type | labels, with their values from the start | process | meaning |\n|---|---|---|---|---|\n")
@@ -160,7 +160,9 @@ func table(found map[string]*metric) string {
 	return text.String() + ".\n"
 }
 
-// labelTable tells what the labels of a metric mean.
+// labelTable returns what the values of a label mean. The table of events has the
+// sentence of a reason that has an event, so the table of values names the event and,
+// where it is not the value itself, the code.
 func labelTable(of reason.Metrics) string {
 	meanings := map[string][]string{}
 	for _, row := range reason.Rows() {
@@ -168,18 +170,20 @@ func labelTable(of reason.Metrics) string {
 			continue
 		}
 		meaning, label := sentence(row), row.Label
-		if row.Event != "" {
-			meaning += " (event `" + row.Event + "`)"
-		}
 		if of == reason.AdmissionReasons {
 			label = row.Code
+		}
+		if row.Event != "" {
+			if meaning = "event `" + row.Event + "`"; row.Code != label {
+				meaning += " (`" + row.Code + "`)"
+			}
 		}
 		meanings[label] = append(meanings[label], meaning)
 	}
 	var text strings.Builder
 	text.WriteString("| value | meaning |\n|---|---|\n")
 	for _, label := range reason.Labels(of) {
-		fmt.Fprintf(&text, "| `%s` | %s |\n", label, strings.Join(meanings[label], "; or: "))
+		fmt.Fprintf(&text, "| `%s` | %s |\n", label, strings.Join(meanings[label], ", "))
 	}
 	return text.String()
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/reference.md and docs/metrics.md")
+var update = flag.Bool("update", false, "write the tables of docs/reference.md")
 
 // What people look up is made of what is read: docs/reference.md holds what the
 // flags and the settings say of themselves.
@@ -33,13 +33,14 @@ func TestReferenceSaysWhatTheCodeSays(t *testing.T) {
 	}
 	text := string(document)
 	for name, table := range map[string]string{
-		"settings":   settingsTable(),
-		"both":       flagTable(webhook, both),
-		"webhook":    flagTable(webhook, func(flag *pflag.Flag) bool { return !both(flag) }),
-		"controller": flagTable(controller, func(flag *pflag.Flag) bool { return !both(flag) }),
-		"check":      flagTable(flagsOf(t, "check"), func(*pflag.Flag) bool { return true }),
-		"events":     eventTable(),
-		"outcomes":   outcomeTable(),
+		"settings":    settingsTable(t, webhook, controller),
+		"environment": environmentRule(),
+		"both":        flagTable(webhook, both),
+		"webhook":     flagTable(webhook, func(flag *pflag.Flag) bool { return !both(flag) }),
+		"controller":  flagTable(controller, func(flag *pflag.Flag) bool { return !both(flag) }),
+		"check":       flagTable(flagsOf(t, "check"), func(*pflag.Flag) bool { return true }),
+		"events":      eventTable(),
+		"outcomes":    outcomeTable(),
 	} {
 		text = between(t, path, text, name, table)
 	}
@@ -91,7 +92,7 @@ func flagTable(flags *pflag.FlagSet, wanted func(*pflag.Flag) bool) string {
 		settings[setting.Name()] = setting.OnFlag()
 	}
 	var table strings.Builder
-	table.WriteString("| flag | environment variable | default | meaning |\n|---|---|---|---|\n")
+	table.WriteString("| flag | default | meaning |\n|---|---|---|\n")
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if !wanted(flag) || settings[flag.Name] {
 			return
@@ -105,22 +106,35 @@ func flagTable(flags *pflag.FlagSet, wanted func(*pflag.Flag) bool) string {
 			name = "-" + flag.Name
 		}
 		meaning := strings.TrimSuffix(flag.Usage, " [$"+envName(flag)+"]")
-		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s |\n", name, envName(flag), given, strings.ReplaceAll(meaning, "|", `\|`))
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", name, given, strings.ReplaceAll(meaning, "|", `\|`))
 	})
 	return table.String()
 }
 
-func settingsTable() string {
+// settingsTable is what people may write. A setting with a flag has one of its name in
+// both processes.
+func settingsTable(t *testing.T, processes ...*pflag.FlagSet) string {
+	t.Helper()
 	var table strings.Builder
-	table.WriteString("| annotation | on | flag of both processes | environment variable |\n|---|---|---|---|\n")
+	table.WriteString("| annotation | on | value | meaning |\n|---|---|---|---|\n")
 	for _, setting := range checksum.Settings() {
-		name, variable := "", ""
-		if setting.OnFlag() {
-			name, variable = "`--"+setting.Name()+"`", "`"+envName(&pflag.Flag{Name: setting.Name()})+"`"
+		for _, flags := range processes {
+			if setting.OnFlag() && flags.Lookup(setting.Name()) == nil {
+				t.Errorf("%s is said to have a flag, and there is no --%s", setting.Key(), setting.Name())
+			}
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", setting.Key(), strings.ReplaceAll(setting.On, ", flag", ""), name, variable)
+		row := fmt.Sprintf("`%s` | %s | %s | %s", setting.Key(), setting.On, setting.Value, setting.Meaning)
+		if strings.Count(row, "|") != 3 {
+			t.Errorf("%s: a text holds a |, which ends a cell", setting.Key())
+		}
+		table.WriteString("| " + row + " |\n")
 	}
 	return table.String()
+}
+
+// environmentRule is how a flag's environment variable is named, by an example.
+func environmentRule() string {
+	return fmt.Sprintf("Each flag has an environment variable: `--key-grace` is `%s`.\n", envName(&pflag.Flag{Name: "key-grace"}))
 }
 
 // outcomeTable is what a dry run is answered with, the least restrictive first.

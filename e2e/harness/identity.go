@@ -15,7 +15,7 @@ import (
 const APIServerName = "e2e-api-server"
 
 // The API server says who it is to whatever webhook it calls; a cluster in production names its
-// users by the host and port of a Service instead, as docs/client-certificates.md has it.
+// users by the host and port of a Service instead, as docs/security.md#client-certificates has it.
 const (
 	admissionConfiguration = `apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration

@@ -59,7 +59,7 @@ func TestEachAlertTellsWhatToDo(t *testing.T) {
 				t.Errorf("%s has no %s", alert.Alert, annotation)
 			}
 		}
-		want := "https://github.com/configstamp/configstamp/blob/main/docs/runbooks.md#" + strings.ToLower(alert.Alert)
+		want := "https://github.com/configstamp/configstamp/blob/main/docs/troubleshooting.md#" + strings.ToLower(alert.Alert)
 		if got := alert.Annotations["runbook_url"]; got != want {
 			t.Errorf("%s: runbook_url %s, want %s", alert.Alert, got, want)
 		}
@@ -71,17 +71,17 @@ var heading = regexp.MustCompile(`(?m)^## (Configstamp\w+)\n`)
 // TestEachAlertHasARunbook, to which its link leads, and each runbook an alert.
 func TestEachAlertHasARunbook(t *testing.T) {
 	sections := map[string]bool{}
-	for _, found := range heading.FindAllStringSubmatch(read(t, runbooksFile), -1) {
+	for _, found := range heading.FindAllStringSubmatch(read(t, troubleshootingFile), -1) {
 		sections[found[1]] = true
 	}
 	for _, alert := range alerts(t) {
 		if !sections[alert.Alert] {
-			t.Errorf("%s has no section of %s", alert.Alert, runbooksFile)
+			t.Errorf("%s has no section of %s", alert.Alert, troubleshootingFile)
 		}
 		delete(sections, alert.Alert)
 	}
 	for name := range sections {
-		t.Errorf("%s in %s is about no alert", name, runbooksFile)
+		t.Errorf("%s in %s is about no alert", name, troubleshootingFile)
 	}
 }
 

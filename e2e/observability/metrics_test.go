@@ -10,14 +10,14 @@ import (
 
 // The files that this package holds together.
 const (
-	metricsFile   = "../../docs/metrics.md"
-	runbooksFile  = "../../docs/runbooks.md"
-	alertsFile    = "../../deploy/chart/files/alerts.yaml"
-	dashboardFile = "../../deploy/chart/files/dashboard.json"
-	rulesTestFile = "../../deploy/chart/tests/alerts_test.yaml"
+	metricsFile         = "../../docs/reference.md"
+	troubleshootingFile = "../../docs/troubleshooting.md"
+	alertsFile          = "../../deploy/chart/files/alerts.yaml"
+	dashboardFile       = "../../deploy/chart/files/dashboard.json"
+	rulesTestFile       = "../../deploy/chart/tests/alerts_test.yaml"
 )
 
-// metric is what docs/metrics.md tells of one, which cmd/configstamp has compared
+// metric is what docs/reference.md tells of one, which cmd/configstamp has compared
 // with real processes.
 type metric struct {
 	kind   string
@@ -26,7 +26,7 @@ type metric struct {
 
 var code = regexp.MustCompile("`([^`]+)`")
 
-// knownMetrics reads docs/metrics.md.
+// knownMetrics reads docs/reference.md.
 func knownMetrics(t *testing.T) map[string]metric {
 	t.Helper()
 	known := map[string]metric{"up": {kind: "gauge"}}

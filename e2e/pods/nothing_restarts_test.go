@@ -260,7 +260,7 @@ func keys(t *testing.T) map[string]bool {
 	return names
 }
 
-// rotateKey does what docs/key.md says: it adds an entry to the Secret.
+// rotateKey does what docs/upgrade.md#the-key says: it adds an entry to the Secret.
 func rotateKey(t *testing.T) {
 	t.Helper()
 	material := make([]byte, 32)
