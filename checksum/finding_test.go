@@ -47,11 +47,11 @@ func TestNamespacesTellOfWhatStandsThere(t *testing.T) {
 	n := checksum.NamespaceOf(&metav1.ObjectMeta{
 		Labels:      map[string]string{"kubernetes.io/metadata.name": "shop"},
 		Annotations: map[string]string{"configstamp.dev/mode": "dry-run", "example.com/pause": "secret"},
-	})
+	}, checksum.OptInLabelled)
 	if len(n.Findings) != 1 || n.Findings[0].Reason != reason.UnreadableSetting {
 		t.Errorf("%v", n.Findings)
 	}
-	if plain := checksum.NamespaceOf(&metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}); plain.Findings != nil {
+	if plain := checksum.NamespaceOf(&metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, checksum.OptInLabelled); plain.Findings != nil {
 		t.Errorf("%v", plain.Findings)
 	}
 }

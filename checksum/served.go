@@ -1,6 +1,8 @@
 package checksum
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/internal/reason"
@@ -19,11 +21,38 @@ type Namespace struct {
 	Findings []Finding
 }
 
+// OptIn decides whether a Namespace is opted in whose label is neither enabled nor disabled. The zero OptIn means
+// OptInLabelled.
+type OptIn string
+
+const (
+	// OptInLabelled opts no such Namespace in.
+	OptInLabelled OptIn = "labelled"
+	// OptInAll opts each such Namespace in.
+	OptInAll OptIn = "all"
+)
+
+// ParseOptIn reads an OptIn.
+func ParseOptIn(text string) (OptIn, error) {
+	if o := OptIn(text); o == OptInLabelled || o == OptInAll {
+		return o, nil
+	}
+	return "", fmt.Errorf("reading opt-in %q: want %s or %s", text, OptInLabelled, OptInAll)
+}
+
+// Excluded lists the namespaces that are never served, whatever their labels are.
+func (o OptIn) Excluded() []string {
+	if o == OptInAll {
+		return []string{metav1.NamespaceSystem, "kube-node-lease"}
+	}
+	return nil
+}
+
 // NamespaceOf reads the metadata of a Namespace.
-func NamespaceOf(meta *metav1.ObjectMeta) Namespace {
-	settings := SettingsOf(meta.Annotations)
+func NamespaceOf(meta *metav1.ObjectMeta, optIn OptIn) Namespace {
+	settings, inject := SettingsOf(meta.Annotations), meta.Labels[InjectLabel]
 	return Namespace{
-		OptedIn:  meta.Labels[InjectLabel] == InjectEnabled,
+		OptedIn:  inject == InjectEnabled || optIn == OptInAll && inject != InjectDisabled,
 		Ending:   meta.DeletionTimestamp != nil,
 		Settings: settings,
 		Findings: Unreadable(OfNamespace, settings),
@@ -57,7 +86,7 @@ func (c Candidate) Declines() (why reason.Reason, declines bool) {
 	return reason.NoReason, false
 }
 
-// Served reports whether a workload is served, otherwise why not. A workload is opted in by its own label, by that of its
+// Served reports whether a workload is served, otherwise why not. A workload is opted in by its own label, by its
 // Namespace, or by the annotations of another product.
 func Served(c Candidate, n Namespace) (served bool, why reason.Reason) {
 	if why, declines := c.Declines(); declines {

@@ -14,7 +14,7 @@ func namespaceOf(inject string, annotations map[string]string) checksum.Namespac
 	if inject != "" {
 		meta.Labels = map[string]string{"configstamp.dev/inject": inject}
 	}
-	return checksum.NamespaceOf(&meta)
+	return checksum.NamespaceOf(&meta, checksum.OptInLabelled)
 }
 
 func TestServed(t *testing.T) {
@@ -51,5 +51,45 @@ func TestServed(t *testing.T) {
 		if want := c.candidate.Inject == "disabled" || c.candidate.Owned || c.candidate.Ending || c.candidate.Excluded; declines != want || declines && declined != c.want {
 			t.Errorf("%s: declines: %t, %q", about, declines, declined)
 		}
+	}
+}
+
+// Each setting with each value of the two labels, in the order of values: + is served, - is not.
+func TestServed_WithEachOptIn(t *testing.T) {
+	values := []string{"", "enabled", "disabled", "disable"}
+	for optIn, want := range map[checksum.OptIn]string{
+		checksum.OptInLabelled: "-+-- ++-+ -+-- -+--", // workloads of a Namespace with each of the values
+		checksum.OptInAll:      "++-+ ++-+ -+-- ++-+",
+		"":                     "-+-- ++-+ -+-- -+--",
+	} {
+		got := ""
+		for _, onNamespace := range values {
+			n := checksum.NamespaceOf(&metav1.ObjectMeta{Labels: map[string]string{"configstamp.dev/inject": onNamespace}}, optIn)
+			for _, inject := range values {
+				if served, _ := checksum.Served(checksum.Candidate{Inject: inject}, n); served {
+					got += "+"
+				} else {
+					got += "-"
+				}
+				if served, _ := checksum.Served(checksum.Candidate{Inject: inject, Excluded: true}, n); served {
+					t.Errorf("%q, Namespace %q, workload %q: served, although excluded", optIn, onNamespace, inject)
+				}
+			}
+			got += " "
+		}
+		if got != want+" " {
+			t.Errorf("%q: served %q, want %q", optIn, got, want)
+		}
+	}
+}
+
+func TestOptIn(t *testing.T) {
+	for text, excluded := range map[string]int{"labelled": 0, "all": 2} {
+		if o, err := checksum.ParseOptIn(text); err != nil || string(o) != text || len(o.Excluded()) != excluded {
+			t.Errorf("%s: %q, %v; %v", text, o, o.Excluded(), err)
+		}
+	}
+	if _, err := checksum.ParseOptIn("everything"); err == nil {
+		t.Error("an unknown word is no error")
 	}
 }

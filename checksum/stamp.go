@@ -16,7 +16,7 @@ const (
 	InjectLabel = "configstamp.dev/inject"
 	// InjectEnabled opts in.
 	InjectEnabled = "enabled"
-	// InjectDisabled opts one workload out.
+	// InjectDisabled opts out one workload, and with OptInAll a Namespace.
 	InjectDisabled = "disabled"
 	// BaselineAnnotation holds the baseline, on a workload's own metadata.
 	BaselineAnnotation = "configstamp.dev/baseline"

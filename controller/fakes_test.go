@@ -58,7 +58,9 @@ type cluster struct {
 	settings map[string]string
 	said     []checksum.Finding // what the namespace says in vain
 	findings map[checksum.Source][]checksum.Finding
-	optedOut bool // the namespace is
+	optedOut bool              // the namespace is
+	inject   map[string]string // labels of Namespaces
+	optIn    checksum.OptIn
 	ending   bool // the namespace is
 	// meanwhile is what others do between a read and the patch that follows it.
 	meanwhile func()
@@ -75,6 +77,7 @@ func newCluster(t testing.TB) *cluster {
 		kind:     kind,
 		ring:     checksum.NewRing(key),
 		policy:   checksum.DefaultPolicy(),
+		inject:   map[string]string{"shop": checksum.InjectEnabled},
 		objects:  map[workload.Ref]map[string]any{},
 		contents: map[checksum.Source]*checksum.Content{},
 		times:    map[checksum.Source][2]time.Time{},
@@ -332,7 +335,8 @@ func (c *cluster) HasSynced() bool { return true }
 func (c *cluster) Get(namespace string) checksum.Namespace {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return checksum.Namespace{OptedIn: namespace == "shop" && !c.optedOut, Ending: c.ending, Settings: c.settings, Findings: c.said}
+	n := checksum.NamespaceOf(&metav1.ObjectMeta{Labels: map[string]string{checksum.InjectLabel: c.inject[namespace]}}, c.optIn)
+	return checksum.Namespace{OptedIn: n.OptedIn && !c.optedOut, Ending: c.ending, Settings: c.settings, Findings: c.said}
 }
 
 // annotate sets annotations of a workload; the controller does not see it yet.
@@ -386,7 +390,7 @@ func (h *house) control(t *testing.T, settle time.Duration, clock clock.WithTick
 	t.Helper()
 	h.scraped = prometheus.NewRegistry()
 	h.Controller = newController(Options{
-		Policy: h.cluster.policy, Excluded: []string{"kube-system"}, Settle: settle, Workers: 2, Clock: clock,
+		Policy: h.cluster.policy, Excluded: append(h.cluster.optIn.Excluded(), "kube-system"), Settle: settle, Workers: 2, Clock: clock,
 	}, h.cluster, h.cluster, h.cluster, h.cluster, h.events, h.scraped)
 	for ref := range h.cluster.objects {
 		h.see(t, ref)

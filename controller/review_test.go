@@ -34,6 +34,41 @@ func TestSync_WhoIsServed(t *testing.T) {
 	}
 }
 
+// Nobody has labelled the Namespace: what is there is recorded, and rolls when it changes.
+func TestSync_TheWholeClusterIsOptedIn(t *testing.T) {
+	c := newCluster(t)
+	c.optIn, c.inject = checksum.OptInAll, map[string]string{"out": checksum.InjectDisabled}
+	c.write("c", map[string]string{"k": "1"})
+	d := c.deploy("d", "c")
+	h := newHouse(t, c)
+	h.mustSync(t, d)
+	if calls, _ := h.happened(); !slices.Contains(calls, checksum.RecordingManager+" d") || slices.Contains(calls, checksum.RollingManager+" d") {
+		t.Errorf("at first it sends %q", calls)
+	}
+	c.write("c", map[string]string{"k": "2"})
+	h.rest()
+	h.mustSync(t, d)
+	if calls, _ := h.happened(); !slices.Contains(calls, checksum.RollingManager+" d") || !c.stampedTrue(d) {
+		t.Errorf("after an edit it sends %q", calls)
+	}
+	for about, test := range map[string]struct {
+		namespace, inject string
+		want              bool
+	}{
+		"another Namespace without the label":       {"bank", "", true},
+		"a workload that opts out":                  {"bank", checksum.InjectDisabled, false},
+		"a Namespace that opts out":                 {"out", "", false},
+		"a workload that opts in there":             {"out", checksum.InjectEnabled, true},
+		"kube-system":                               {"kube-system", "", false},
+		"kube-node-lease":                           {"kube-node-lease", "", false},
+		"a workload that opts in in a system's one": {"kube-node-lease", checksum.InjectEnabled, false},
+	} {
+		if got := h.serves(workload.Ref{Kind: c.kind, Namespace: test.namespace, Name: "d"}, &Workload{Inject: test.inject}); got != test.want {
+			t.Errorf("%s: served: %t, want %t", about, got, test.want)
+		}
+	}
+}
+
 // Who may write a workload may name thousands of Secrets and keys that there are not.
 func TestReview_AsksForFewOfManyThatAreMissing(t *testing.T) {
 	h := newHouse(t, newCluster(t))

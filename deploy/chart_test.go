@@ -75,6 +75,7 @@ var variants = map[string][]string{
 	"loopback":                {"metrics.exposure=loopback"},
 	"a service monitor":       {"metrics.serviceMonitor.enabled=true"},
 	"the namespace":           {"namespace.create=true"},
+	"the whole cluster":       {"optIn=all", "pins.enabled=true", "dialects={wave}", "impact.secrets=true"},
 	"without a policy":        {"admissionPolicy.enabled=false"},
 	"pins":                    {"pins.enabled=true"},
 	"pins, namespaced":        {"namespaces={a,b}", "pins.enabled=true"},

@@ -49,10 +49,12 @@ func TestImpact_IsAskedWhereNamespacesHaveOptedIn(t *testing.T) {
 	for values, want := range map[string][2]string{ // where ConfigMaps are asked about, and Secrets
 		"":                    {cluster, ""},
 		"impact.secrets=true": {cluster, cluster},
-		"impact.configMaps=false,impact.secrets=true":                        {"", cluster},
-		"excludedNamespaces={shop}":                                          {"kube-system", ""},
-		"namespaces={shop,b}":                                                {listed, ""},
-		"namespaces={shop,b},impact.secrets=true":                            {listed, listed},
+		"impact.configMaps=false,impact.secrets=true": {"", cluster},
+		"optIn=all":                               {"shop, b, d", ""},
+		"optIn=all,excludedNamespaces={shop}":     {"b, d", ""},
+		"excludedNamespaces={shop}":               {"kube-system", ""},
+		"namespaces={shop,b}":                     {listed, ""},
+		"namespaces={shop,b},impact.secrets=true": {listed, listed},
 		"namespaces={shop,b},dialects={wave},certificates.mode=self-managed": {listed, ""},
 	} {
 		objects := rendered(t, values)

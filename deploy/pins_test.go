@@ -47,9 +47,11 @@ func TestPins_HoldNoPodUp(t *testing.T) {
 func TestPins_AreAskedForWhereWorkloadsAreServed(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
-		"pins.enabled=true":                        "shop, b, c",
-		"pins.enabled=true,excludedNamespaces={b}": "shop, c, kube-system",
-		"pins.enabled=true,namespaces={shop,b}":    "shop, b",
+		"pins.enabled=true":                                  "shop, b, c",
+		"pins.enabled=true,excludedNamespaces={b}":           "shop, c, kube-system",
+		"pins.enabled=true,namespaces={shop,b}":              "shop, b",
+		"pins.enabled=true,optIn=all":                        "shop, b, c",
+		"pins.enabled=true,optIn=all,excludedNamespaces={b}": "shop, c",
 	} {
 		selector, err := metav1.LabelSelectorAsSelector(podEntry(t, rendered(t, values)).NamespaceSelector)
 		if err != nil {

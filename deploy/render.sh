@@ -23,6 +23,9 @@ render deploy/install-self-managed.yaml 'configstamp with a certificate that it 
 render e2e/testdata/everything.yaml 'What package harness installs: all that can be served.' \
 	--set namespace.create=true --set certificates.mode=self-managed --set 'dialects={reloader,wave}' --set secretProviderClasses=true \
 	--set impact.secrets=true --set 'impact.serviceAccounts={ci/deployer,ci/other}'
+render e2e/testdata/whole-cluster.yaml 'What a test of package e2e installs for a while: as everything.yaml, with the whole cluster opted in.' \
+	--set namespace.create=true --set certificates.mode=self-managed --set 'dialects={reloader,wave}' --set secretProviderClasses=true \
+	--set impact.secrets=true --set 'impact.serviceAccounts={ci/deployer,ci/other}' --set optIn=all
 render e2e/testdata/namespaced.yaml 'What package e2e/namespaced installs.' \
 	--set namespace.create=true --set certificates.mode=self-managed --set 'namespaces={team-a,team-b}' --set pins.enabled=true
 render e2e/testdata/pins.yaml 'What package e2e/pins installs: as everything.yaml, with pins.' \

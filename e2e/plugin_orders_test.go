@@ -56,7 +56,7 @@ func TestPlugin_WaitEndsWith(t *testing.T) {
 	s.Create(deployment("slow", "configmap/slow"))
 	s.Create(strings.Replace(deployment("fails", "configmap/slow"), "replicas: 1", "replicas: 1\n  progressDeadlineSeconds: 2", 1))
 	before := s.Settled("deployment/d", "deployment/held", "deployment/slow", "deployment/fails")
-	want(0, "wait deployment/d --timeout=60s", "in step and rolled out")
+	want(0, "wait deployment/d --timeout=60s")
 	want(0, "wait configmap/c --timeout=60s -o json", `"kind": "List"`)
 	want(2, "wait deployment/fails --timeout=60s", "halted: deployment/fails is failed (ProgressDeadlineExceeded)")
 	want(4, "wait deployment/slow --timeout=3s", "timed out after 3s", "0 are available")

@@ -51,6 +51,9 @@ type testCase struct {
 	Namespace map[string]string
 	// Unlabelled: nobody opted the Namespace in; Behind: memory has it as it was before its label and its settings.
 	Unlabelled, Behind bool
+	// Inject is the label of the Namespace, enabled if it is empty. OptIn says which Namespaces are opted in.
+	Inject string
+	OptIn  checksum.OptIn
 	// Dialects count.
 	Dialects []checksum.Dialect
 	// SecretProviderClasses count.

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,6 +52,8 @@ type cluster struct {
 	unread   error
 	// unlabelled is the Namespace; behind tells that memory has it as it was before its label and its settings.
 	unlabelled, behind bool
+	inject             string // label of the Namespace; "" means enabled, unless it is unlabelled
+	optIn              checksum.OptIn
 	edited             time.Time
 }
 
@@ -135,12 +138,22 @@ func (c *cluster) Look(context.Context, string) (checksum.Namespace, error) {
 	if c.behind {
 		return checksum.Namespace{}, c.unread
 	}
-	return checksum.Namespace{OptedIn: !c.unlabelled, Settings: c.settings}, c.unread
+	return c.namespace(), c.unread
 }
 
 // Read implements Namespaces.
 func (c *cluster) Read(context.Context, string) (checksum.Namespace, error) {
-	return checksum.Namespace{OptedIn: !c.unlabelled, Settings: c.settings}, c.unread
+	return c.namespace(), c.unread
+}
+
+func (c *cluster) namespace() checksum.Namespace {
+	labels := map[string]string{}
+	if !c.unlabelled {
+		labels[checksum.InjectLabel] = cmp.Or(c.inject, checksum.InjectEnabled)
+	}
+	n := checksum.NamespaceOf(&metav1.ObjectMeta{Labels: labels}, c.optIn)
+	n.Settings = c.settings
+	return n
 }
 
 func (c *cluster) Names(_ string, kind checksum.Kind) []string {

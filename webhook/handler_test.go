@@ -75,7 +75,7 @@ func TestCases(t *testing.T) {
 }
 
 func (c *testCase) handler(t testing.TB) *Handler {
-	sources := &cluster{contents: contents(t, c.Sources), settings: c.Namespace, unlabelled: c.Unlabelled, behind: c.Behind, edited: c.Edited}
+	sources := &cluster{contents: contents(t, c.Sources), settings: c.Namespace, unlabelled: c.Unlabelled, inject: c.Inject, optIn: c.OptIn, behind: c.Behind, edited: c.Edited}
 	if c.Unread {
 		sources.unread = errUnproven
 	}

@@ -174,7 +174,8 @@ func labelTable(of reason.Metrics) string {
 			label = row.Code
 		}
 		if row.Event != "" {
-			if meaning = "event `" + row.Event + "`"; row.Code != label {
+			meaning = "event `" + row.Event + "`"
+			if row.Code != label {
 				meaning += " (`" + row.Code + "`)"
 			}
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"testing"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 func TestAListOfNamespacesOverrulesThoseExcluded(t *testing.T) {
@@ -20,5 +22,14 @@ func TestAListOfNamespacesOverrulesThoseExcluded(t *testing.T) {
 	}
 	if got := o.never(); !slices.Equal(got, []string{"configstamp"}) {
 		t.Errorf("in some namespaces: %v", got)
+	}
+}
+
+func TestTheWholeClusterLeavesSystemNamespacesOut(t *testing.T) {
+	o := common{namespace: "stamper", excluded: []string{"bank"}, optIn: checksum.OptInAll}
+	for namespace, want := range map[string]bool{"shop": true, "default": true, "stamper": false, "bank": false, "kube-system": false, "kube-node-lease": false} {
+		if o.mayServe(namespace) != want {
+			t.Errorf("%s may be served: %t", namespace, !want)
+		}
 	}
 }

@@ -38,6 +38,7 @@ type common struct {
 	namespaces    []string
 	sources       []string
 	excluded      []string
+	optIn         checksum.OptIn
 	ignoreSources []string
 	settings      map[string]*string // by name
 	dialects      []string
@@ -53,7 +54,9 @@ func (o *common) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.namespace, "namespace", "configstamp", "configstamp's own namespace, which holds its key and its lease")
 	flags.StringVar(&o.keySecret, "key-secret", "configstamp-key", "Secret in that namespace with the digest keys; created on the first start")
 	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long configstamp waits after a newer key appears before it makes digests with that key")
-	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve only these namespaces, all opted in, without any right outside them; empty: all namespaces, opted in by label")
+	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve only these namespaces, all opted in, without any right outside them; empty: all namespaces, opted in as --opt-in says")
+	flags.StringVar((*string)(&o.optIn), "opt-in", string(checksum.OptInLabelled), "which namespaces are opted in: labelled: those with the label "+checksum.InjectLabel+"="+checksum.InjectEnabled+"; "+
+		"all: each without the label "+checksum.InjectLabel+"="+checksum.InjectDisabled+", except those that are never served, which then include "+strings.Join(checksum.OptInAll.Excluded(), " and ")+". It cannot be combined with --namespaces. The webhook configuration has to say the same")
 	flags.StringSliceVar(&o.sources, "sources", []string{"configmaps", "secrets"}, "what counts; with configmaps alone, no right to read Secrets is needed but to configstamp's own, and a change of a Secret restarts nothing")
 	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces that are never served, in addition to configstamp's own; ignored with --namespaces. The webhook configuration has to say the same")
 	flags.StringSliceVar(&o.ignoreSources, "ignore-sources", []string{"configmap/kube-root-ca.crt", "configmap/openshift-service-ca.crt"}, "sources that never count, in any namespace")
@@ -84,6 +87,12 @@ func (o *common) check() error {
 			errs = append(errs, fmt.Errorf("--namespace(s): %q cannot be a namespace: %s", namespace, strings.Join(problems, "; ")))
 		}
 	}
+	if _, err := checksum.ParseOptIn(string(o.optIn)); err != nil {
+		errs = append(errs, fmt.Errorf("--opt-in: %w", err))
+	}
+	if o.optIn == checksum.OptInAll && len(o.namespaces) > 0 {
+		errs = append(errs, errors.New("--opt-in=all and --namespaces exclude each other: --namespaces opts in the namespaces that it lists, and no others"))
+	}
 	if sources := slices.Sorted(slices.Values(o.sources)); !slices.Equal(sources, []string{"configmaps"}) && !slices.Equal(sources, []string{"configmaps", "secrets"}) {
 		errs = append(errs, fmt.Errorf("--sources=%s: want configmaps,secrets or configmaps", strings.Join(o.sources, ",")))
 	}
@@ -110,7 +119,7 @@ func (o *common) never() []string {
 	if len(o.namespaces) > 0 {
 		return []string{o.namespace}
 	}
-	return append([]string{o.namespace}, o.excluded...)
+	return slices.Concat([]string{o.namespace}, o.excluded, o.optIn.Excluded())
 }
 
 // mayServe reports whether anything in a namespace can be opted in.

@@ -69,7 +69,7 @@ func newProcess(o *common, name string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	spaces, err := namespace.NewStore(config, o.namespaces)
+	spaces, err := namespace.NewStore(config, o.namespaces, o.optIn)
 	if err != nil {
 		return nil, err
 	}

@@ -139,7 +139,7 @@ func TestTheWordOfADefaultMeansIt(t *testing.T) {
 // TestPublishedSettingsAreWhatTheArgumentsGive: the program itself reads the arguments of
 // each container, in what is rendered in the tree and, where HELM is set, with more values.
 func TestPublishedSettingsAreWhatTheArgumentsGive(t *testing.T) {
-	for _, file := range []string{"deploy/install.yaml", "deploy/install-self-managed.yaml", "e2e/testdata/everything.yaml", "e2e/testdata/namespaced.yaml", "e2e/testdata/pins.yaml"} {
+	for _, file := range []string{"deploy/install.yaml", "deploy/install-self-managed.yaml", "e2e/testdata/everything.yaml", "e2e/testdata/namespaced.yaml", "e2e/testdata/pins.yaml", "e2e/testdata/whole-cluster.yaml"} {
 		manifest, err := os.ReadFile(filepath.Join("..", "..", file))
 		if err != nil {
 			t.Fatal(err)

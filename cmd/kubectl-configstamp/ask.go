@@ -46,7 +46,7 @@ func (w *waiting) askAll(ctx context.Context, complete bool) (finding, error) {
 	}
 	complete = complete && w.source != checksum.Source{}
 	if len(unseen) > 0 && !complete {
-		return finding{unknown, "what else uses " + w.what + " is not known: " + unseen[0], w.patience.settled, false}, nil
+		return finding{unknown, "what else uses " + w.what + " is not known: " + unseen[0], w.patience.late, false}, nil // a report may come
 	}
 	findings, served := make([]finding, len(users)), make([]bool, len(users))
 	var unasked atomic.Bool

@@ -109,7 +109,7 @@ func (d *doctor) settingsWritten(ctx context.Context) error {
 }
 
 func (d *doctor) takeNamespace(o *metav1.PartialObjectMetadata) {
-	n := checksum.NamespaceOf(&o.ObjectMeta)
+	n := checksum.NamespaceOf(&o.ObjectMeta, d.settings.OptIn)
 	d.namespaces[o.Name] = knownNamespace{Namespace: n, Known: true}
 	d.settingsOf(&configured{onNamespace, "", "namespace/" + o.Name, o.Labels, o.Annotations, nil, n.Findings})
 }
@@ -179,7 +179,11 @@ func (d *doctor) misplaced(o *configured) {
 	for _, key := range ours(o.labels) {
 		switch value := o.labels[key]; {
 		case key == checksum.InjectLabel && value != checksum.InjectEnabled && value != checksum.InjectDisabled:
-			warn("its label "+key+"=\""+value+"\" opts neither in nor out. To opt in (nothing restarts):", "kubectl label {of} --overwrite "+optIn)
+			text, remedy := "To opt in (nothing restarts):", "kubectl label {of} --overwrite "+optIn
+			if d.settings.OptIn == checksum.OptInAll {
+				text, remedy = "To opt out:", "kubectl label {of} --overwrite "+key+"="+checksum.InjectDisabled
+			}
+			warn("its label "+key+"=\""+value+"\" opts neither in nor out. "+text, remedy)
 		case places[key] != "":
 			warn(key+" is an annotation: as a label it has no effect", "kubectl label {of} "+key+"-")
 		case key != checksum.InjectLabel:

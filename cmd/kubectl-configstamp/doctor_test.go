@@ -158,6 +158,7 @@ func TestDoctor_Finds(t *testing.T) {
 		"a resume ahead of its time":     {[]change{annotated(webConfig, "configstamp.dev/resume", "2027-11-22T03:00:00Z"), set(webConfig, []any{map[string]any{"manager": "kubectl-annotate", "time": "2026-11-22T02:00:00Z", "fieldsV1": map[string]any{"f:metadata": map[string]any{"f:annotations": map[string]any{"f:configstamp.dev/resume": map[string]any{}}}}}}, "metadata", "managedFields")}, []string{warning + "configmap/web in namespace shop: configstamp.dev/resume:"}},
 		"an unreadable template":         {[]change{set(webDeploy, "nonsense", "spec", "template", "spec", "containers")}, []string{warning + "deployment/web in namespace shop: its pod template cannot be read"}},
 		"inject=true":                    {[]change{labelled(webDeploy, "configstamp.dev/inject", "true")}, []string{warning + `deployment/web in namespace shop: its label configstamp.dev/inject="true" opts neither in nor out`, "kubectl label deployment/web -n shop --overwrite configstamp.dev/inject=enabled"}},
+		"inject=true, all opted in":      {[]change{wholeCluster, labelled(shop, "configstamp.dev/inject", "true")}, []string{warning + `namespace/shop: its label configstamp.dev/inject="true" opts neither in nor out`, "kubectl label namespace/shop --overwrite configstamp.dev/inject=disabled"}},
 		"inject as an annotation":        {[]change{annotated(shop, "configstamp.dev/inject", "enabled")}, []string{warning + "namespace/shop: configstamp.dev/inject is a label: as an annotation it has no effect", "kubectl annotate namespace/shop configstamp.dev/inject-"}},
 		"a policy as a label":            {[]change{labelled(webDeploy, "configstamp.dev/pause", "true")}, []string{warning + "deployment/web in namespace shop: configstamp.dev/pause is an annotation: as a label it has no effect", "kubectl label deployment/web -n shop configstamp.dev/pause-"}},
 		"a misspelt label":               {[]change{labelled(webDeploy, "config-stamp.dev/inject", "enabled")}, []string{warning + "deployment/web in namespace shop: configstamp knows no label config-stamp.dev/inject", "kubectl label deployment/web -n shop config-stamp.dev/inject-"}},
@@ -182,6 +183,8 @@ func TestDoctor_Finds(t *testing.T) {
 		"an old pause, removed":      {[]change{paused("2026-11-20T03:00:00Z")}, nil},
 		"no checksum":                {[]change{noStamps}, []string{warning + "deployment/web in namespace shop: it is opted in, but has no checksum", "kubectl patch deployment/web -n shop --type=merge --field-manager=configstamp-record -p '{}'"}},
 		"no checksum, new":           {[]change{noStamps, set(webDeploy, "2026-11-22T02:59:30Z", "metadata", "creationTimestamp")}, nil},
+		"no checksum, all opted in":  {[]change{noStamps, wholeCluster, set(shop, map[string]any{}, "metadata", "labels")}, []string{warning + "deployment/web in namespace shop: it is opted in, but has no checksum"}},
+		"no checksum, opted out":     {[]change{noStamps, wholeCluster, labelled(shop, "configstamp.dev/inject", "disabled")}, []string{note + "namespace/shop: no workload in it is opted in"}},
 		"no checksum, missing":       {[]change{noStamps, remove(webConfig)}, nil},
 		"no checksum, not opted in":  {[]change{noStamps, labelled(webDeploy, "configstamp.dev/inject", "disabled")}, nil},
 		"no checksum, nothing there": {[]change{noStamps, set(webConfig, map[string]any{"configstamp.dev/ignore": "true"}, "metadata", "annotations"), set(webSecret, map[string]any{"configstamp.dev/ignore": "true"}, "metadata", "annotations")}, nil},
@@ -245,6 +248,10 @@ func serviceIn(namespace string) func(*testing.T, *fakecluster.Server) {
 // paused notes that the command pause wrote a value.
 func paused(wrote string) func(*testing.T, *fakecluster.Server) {
 	return annotated(webDeploy, "kubectl.configstamp.dev/paused-by", `{"wrote":"`+wrote+`","at":"2026-11-21T03:00:00Z","by":"jane"}`)
+}
+
+func wholeCluster(t *testing.T, s *fakecluster.Server) {
+	set(ourSettings, "all", "data", "opt-in")(t, s)
 }
 
 func noStamps(t *testing.T, s *fakecluster.Server) {

@@ -248,7 +248,7 @@ func (o *order) optedIn() ([]*target, error) {
 	})
 	o.notSeen(unseen)
 	all = slices.DeleteFunc(all, func(t *target) bool {
-		namespace := namespaceOf(t.object())
+		namespace := o.settings.namespaceOf(t.object())
 		namespace.OptedIn = namespace.OptedIn || holds[t.Name]
 		return !o.settings.OptsIn(t.Name, knownNamespace{Namespace: namespace})
 	})
@@ -281,8 +281,8 @@ func (o *order) namespaces() (all []*target, err error) {
 	return all, err
 }
 
-func namespaceOf(object *unstructured.Unstructured) checksum.Namespace {
-	return checksum.NamespaceOf(&metav1.ObjectMeta{Labels: object.GetLabels(), Annotations: object.GetAnnotations(), DeletionTimestamp: object.GetDeletionTimestamp()})
+func (s *clusterSettings) namespaceOf(object *unstructured.Unstructured) checksum.Namespace {
+	return checksum.NamespaceOf(&metav1.ObjectMeta{Labels: object.GetLabels(), Annotations: object.GetAnnotations(), DeletionTimestamp: object.GetDeletionTimestamp()}, s.OptIn)
 }
 
 // ownPauses lists workloads whose own annotation counts for more than their Namespace's, if it is what is asked for: those

@@ -221,7 +221,7 @@ func (o *order) policyOf(object *workload.Object, asked checksum.Source) checksu
 	if o.onNamespace == nil {
 		o.onNamespace = map[string]string{}
 		if t, err := o.read("", "namespaces", object.Namespace); err == nil {
-			o.onNamespace = namespaceOf(t.object()).Settings
+			o.onNamespace = o.settings.namespaceOf(t.object()).Settings
 		}
 	}
 	return o.settings.PolicyOf(object, o.onNamespace, func(kind checksum.Kind) []string {

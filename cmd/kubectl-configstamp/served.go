@@ -25,9 +25,9 @@ type knownNamespace struct {
 	Labels, Annotations map[string]string
 }
 
-// knownNamespaceOf returns a Namespace that was read.
-func knownNamespaceOf(object *unstructured.Unstructured) knownNamespace {
-	return knownNamespace{Namespace: namespaceOf(object), Known: true, Labels: object.GetLabels(), Annotations: object.GetAnnotations()}
+// knownNamespace returns a Namespace that was read.
+func (s *clusterSettings) knownNamespace(object *unstructured.Unstructured) knownNamespace {
+	return knownNamespace{Namespace: s.namespaceOf(object), Known: true, Labels: object.GetLabels(), Annotations: object.GetAnnotations()}
 }
 
 // standing is whether a workload is served.
@@ -76,9 +76,9 @@ func (s *clusterSettings) OptsIn(name string, n knownNamespace) bool {
 }
 
 // Hinges returns whether a workload that its labels do not opt in would be served if --namespaces listed its Namespace.
-// Only the webhook can say so.
+// Only the webhook can say so. With --opt-in=all there is no --namespaces.
 func (s *clusterSettings) Hinges(object *workload.Object, n knownNamespace) bool {
-	if standing, _ := s.Serves(object, n); standing != notServed {
+	if standing, _ := s.Serves(object, n); standing != notServed || s.OptIn == checksum.OptInAll {
 		return false
 	}
 	n.Listed = true
@@ -94,7 +94,7 @@ func (s *clusterSettings) notServedWords(object *workload.Object, n knownNamespa
 	label := "kubectl label " + ref.Text() + " -n " + object.Namespace + " --overwrite " + optIn
 	of := n.Labels[checksum.InjectLabel]
 	hinges := ""
-	if n.Unasked {
+	if n.Unasked && s.OptIn != checksum.OptInAll {
 		hinges = ", unless the flag --namespaces lists its namespace: that is not published, and the webhook could not be asked"
 	}
 	switch {
@@ -111,7 +111,9 @@ func (s *clusterSettings) notServedWords(object *workload.Object, n knownNamespa
 		return "its label " + checksum.InjectLabel + " is disabled", label
 	case labelled:
 		return checksum.InjectLabel + "=\"" + inject + "\" is not \"enabled\"" + hinges, label
-	case of != "" && of != checksum.InjectDisabled && of != checksum.InjectEnabled:
+	case of == checksum.InjectDisabled:
+		return "the label " + checksum.InjectLabel + " of its Namespace is disabled" + hinges, label
+	case of != "" && of != checksum.InjectEnabled:
 		return checksum.InjectLabel + "=\"" + of + "\" on its Namespace is not \"enabled\"" + hinges, "kubectl label namespace " + object.Namespace + " --overwrite " + optIn
 	}
 	return "neither it nor its Namespace has the label " + optIn + hinges, label

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -35,7 +36,9 @@ type clusterSettings struct {
 	Kinds workload.Table
 	// Dialects are the products whose annotations count too.
 	Dialects []checksum.Dialect
-	// Namespaces are the only ones that are served, all of them opted in; empty: all that are labelled. Excluded ones are
+	// OptIn says which Namespaces are opted in.
+	OptIn checksum.OptIn
+	// Namespaces are the only ones that are served, all of them opted in; empty: OptIn counts. Excluded ones are
 	// never served. The chart publishes neither; doctor reads them from the webhook configuration.
 	Namespaces, Excluded []string
 	// Pins says that workloads can pin their pods.
@@ -126,7 +129,11 @@ func (s *clusterSettings) take(flags map[string]string) error {
 		s.Kinds = s.Kinds.With(kind)
 	}
 	s.Pins = flags["pins"] == "true"
-	s.Namespaces, s.Excluded = list("namespaces", ""), list("excluded-namespaces", "kube-system")
+	var err error
+	if s.OptIn, err = checksum.ParseOptIn(cmp.Or(strings.TrimSpace(flags["opt-in"]), string(checksum.OptInLabelled))); err != nil {
+		return fmt.Errorf("key opt-in: %w", err)
+	}
+	s.Namespaces, s.Excluded = list("namespaces", ""), append(list("excluded-namespaces", "kube-system"), s.OptIn.Excluded()...)
 	return nil
 }
 

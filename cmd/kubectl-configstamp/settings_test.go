@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,9 +78,12 @@ func TestSettings(t *testing.T) {
 		data map[string]any
 		want func(*clusterSettings) bool
 	}{
-		"pins":            {map[string]any{"pins": "true"}, func(s *clusterSettings) bool { return s.Pins }},
-		"configMaps":      {map[string]any{"sources": "configmaps"}, func(s *clusterSettings) bool { return !s.Policy.Serves(checksum.Secret) }},
-		"observe":         {map[string]any{"mode": "observe"}, func(s *clusterSettings) bool { return s.Policy.Observe }},
+		"pins":       {map[string]any{"pins": "true"}, func(s *clusterSettings) bool { return s.Pins }},
+		"configMaps": {map[string]any{"sources": "configmaps"}, func(s *clusterSettings) bool { return !s.Policy.Serves(checksum.Secret) }},
+		"observe":    {map[string]any{"mode": "observe"}, func(s *clusterSettings) bool { return s.Policy.Observe }},
+		"all opted in": {map[string]any{"opt-in": "all"}, func(s *clusterSettings) bool {
+			return s.OptIn == checksum.OptInAll && slices.Equal(s.Excluded, []string{"kube-system", "kube-system", "kube-node-lease"})
+		}},
 		"two dialects":    {map[string]any{"dialects": "reloader,wave"}, func(s *clusterSettings) bool { return len(s.Dialects) == 2 }},
 		"ignored sources": {map[string]any{"ignore-sources": "configmap/a"}, func(s *clusterSettings) bool { return len(s.Policy.Ignored) == 1 }},
 		// A flag whose value stands in another object is published as unknown.
@@ -91,7 +95,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: read %+v, error %v", name, s, err)
 		}
 	}
-	for key, value := range map[string]any{"dialects": "nonsense", "ignore-sources": "nonsense", "workload": "nonsense"} {
+	for key, value := range map[string]any{"dialects": "nonsense", "opt-in": "nonsense", "ignore-sources": "nonsense", "workload": "nonsense"} {
 		if _, err := settingsIn(t, withSettings(t, map[string]any{key: value})); err == nil || !strings.Contains(err.Error(), "configmaps configstamp-settings in namespace configstamp: key "+key+": ") {
 			t.Errorf("%s: the error is %v", key, err)
 		}

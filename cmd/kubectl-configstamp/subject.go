@@ -137,7 +137,7 @@ func (o *order) readNamespace() knownNamespace {
 	if err != nil {
 		return knownNamespace{}
 	}
-	return knownNamespaceOf(t.object())
+	return o.settings.knownNamespace(t.object())
 }
 
 // ref names the workload.

@@ -44,6 +44,9 @@ labels:
 {{- if has .Release.Namespace .Values.namespaces }}
 {{- fail (printf "namespaces: %q is configstamp's own namespace, which it never serves" .Release.Namespace) }}
 {{- end }}
+{{- if and .Values.namespaces (include "configstamp.all" .) }}
+{{- fail "optIn: all and namespaces exclude each other: namespaces opts in the namespaces that it lists, and no others; leave one of the two out" }}
+{{- end }}
 {{- if and .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled }}
 {{- fail "metrics: enable podMonitor or serviceMonitor; both would count everything twice" }}
 {{- end }}
@@ -77,6 +80,45 @@ labels:
 {{- fail (printf "%s: 10250 is the kubelet's own port on every node, so it cannot be used with hostNetwork; choose another one" .value) }}
 {{- end }}
 {{- $_ := set $taken $port .value }}
+{{- end }}
+{{- end }}
+
+{{/* Whether the whole cluster is opted in; "" is no. */}}
+{{- define "configstamp.all" -}}
+{{- if eq (.Values.optIn | default "labelled") "all" }}on{{ end -}}
+{{- end }}
+
+{{/* Namespaces that are never served, as JSON. The program adds the same ones to its list. */}}
+{{- define "configstamp.never" -}}
+{{- $also := include "configstamp.all" . | empty | ternary (list) (list "kube-system" "kube-node-lease") }}
+{{- concat .Values.excludedNamespaces (list .Release.Namespace) $also | uniq | toJson -}}
+{{- end }}
+
+{{/* Whether the Namespace of a request is opted in, as CEL. */}}
+{{- define "configstamp.namespaceOptedIn" -}}
+namespaceObject.metadata.?labels[?'configstamp.dev/inject'].orValue('') {{ include "configstamp.all" . | empty | ternary "== 'enabled'" "!= 'disabled'" }}
+{{- end }}
+
+{{/*
+The namespaces that a webhook is asked about, as requirements. A dict: root is the chart, off is for none, and
+optedIn for those that are opted in, else for the others.
+*/}}
+{{- define "configstamp.namespaces" -}}
+{{- if .off -}}
+- key: kubernetes.io/metadata.name
+  operator: DoesNotExist
+{{- else if .root.Values.namespaces -}}
+- key: kubernetes.io/metadata.name
+  operator: In
+  values: {{ toJson .root.Values.namespaces }}
+{{- else }}
+{{- $all := include "configstamp.all" .root | empty | not -}}
+- key: configstamp.dev/inject
+  operator: {{ ne .optedIn $all | ternary "In" "NotIn" }}
+  values: [{{ $all | ternary "disabled" "enabled" }}]
+- key: kubernetes.io/metadata.name
+  operator: NotIn
+  values: {{ include "configstamp.never" .root }}
 {{- end }}
 {{- end }}
 
@@ -154,6 +196,9 @@ caBundle would stay alone, and the API server refuses such an entry.
 - --namespaces={{ join "," .Values.namespaces }}
 {{- else }}
 - --excluded-namespaces={{ join "," .Values.excludedNamespaces }}
+{{- end }}
+{{- if include "configstamp.all" . }}
+- --opt-in=all
 {{- end }}
 {{- if .Values.dialects }}
 - --dialects={{ join "," .Values.dialects }}

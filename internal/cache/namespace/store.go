@@ -34,15 +34,17 @@ const (
 type Store struct {
 	client   rest.Interface
 	given    []string
+	optIn    checksum.OptIn
 	sink     *sink
 	onChange []func(namespace string)
 }
 
-// NewStore makes a Store; it is empty until Run. It watches all Namespaces, or
-// reads the given ones now and then: these are opted in, whatever they are
-// labelled, and where the right to read them is missing they have no policy.
-func NewStore(cfg *rest.Config, given []string) (*Store, error) {
-	s := &Store{given: given}
+// NewStore makes a Store; it is empty until Run. It watches all Namespaces, of which
+// optIn says which are opted in, or reads the given ones now and then: these are opted
+// in, whatever they are labelled, and where the right to read them is missing they have
+// no policy.
+func NewStore(cfg *rest.Config, given []string, optIn checksum.OptIn) (*Store, error) {
+	s := &Store{given: given, optIn: optIn}
 	client, err := follow.NewProtobuf(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, s.condense)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads Namespaces: %w", err)
@@ -196,7 +198,7 @@ func (s *Store) condense(kind string, message []byte) (runtime.Object, error) {
 	}
 	n := &named{
 		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, ResourceVersion: namespace.ResourceVersion}},
-		says:                  checksum.NamespaceOf(&namespace.ObjectMeta),
+		says:                  checksum.NamespaceOf(&namespace.ObjectMeta, s.optIn),
 	}
 	n.says.OptedIn = n.says.OptedIn || slices.Contains(s.given, namespace.Name)
 	return n, nil

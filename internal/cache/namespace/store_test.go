@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 )
 
@@ -49,7 +50,7 @@ func (h *heard) since(n int) []string {
 
 func start(t *testing.T, server *fakeapi.Server, given ...string) (*Store, *heard) {
 	t.Helper()
-	store, err := NewStore(server.Config(), given)
+	store, err := NewStore(server.Config(), given, checksum.OptInLabelled)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestStoreFollowsNamespaces(t *testing.T) {
 func TestLookReadsWhatIsNotKnownYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := fakeapi.Piped(t)
-		store, err := NewStore(server.Config(), nil) // it never runs: nothing is known
+		store, err := NewStore(server.Config(), nil, checksum.OptInLabelled) // it never runs: nothing is known
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +146,7 @@ func TestWhatAnAdmissionReadsHasADeadline(t *testing.T) {
 				return nil, errors.New("made by the test")
 			})
 		})
-		store, err := NewStore(cfg, nil)
+		store, err := NewStore(cfg, nil, checksum.OptInLabelled)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,5 +208,21 @@ func TestGivenNamespacesAreWaitedFor(t *testing.T) {
 	store, _ := start(t, server, "shop", "shop")
 	if shop := store.Get("shop"); shop.Settings["configstamp.dev/pause"] != "true" {
 		t.Errorf("%+v", shop)
+	}
+}
+
+// A Namespace without the label is opted in with the whole cluster, from memory and when it is read.
+func TestStoreOptsTheWholeClusterIn(t *testing.T) {
+	server := fakeapi.New(t)
+	server.Put("namespaces", labelled("shop", ""))
+	server.Put("namespaces", labelled("out", "disabled"))
+	store, err := NewStore(server.Config(), nil, checksum.OptInAll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"shop": true, "out": false} {
+		if live, err := store.Read(t.Context(), name); err != nil || live.OptedIn != want {
+			t.Errorf("%s: %+v, %v", name, live, err)
+		}
 	}
 }
