@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -65,8 +64,8 @@ func (s *stage) tells(ctx context.Context, want []string, args ...string) error 
 	return nil
 }
 
-// watch shows what kubectl prints while something is done, from before that until all that it
-// counts is done again.
+// watch shows what kubectl prints while something is done, from before that until nothing is
+// under way again.
 func (s *stage) watch(ctx context.Context, do func() error, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -83,23 +82,19 @@ func (s *stage) watch(ctx context.Context, do func() error, args ...string) erro
 		return err
 	}
 	lines := bufio.NewScanner(printed)
-	total, before, moved := regexp.MustCompile(`^(\d+) workloads: (\d+) done`), true, false
+	before, moved := true, false
 	for lines.Scan() {
 		s.say("    %s", lines.Text())
-		counts := total.FindStringSubmatch(lines.Text())
-		if counts == nil {
-			continue
-		}
-		if moved = moved || counts[1] != counts[2]; moved && counts[1] == counts[2] {
+		switch idle := strings.HasPrefix(lines.Text(), "Nothing is under way"); {
+		case strings.Contains(lines.Text(), "not complete"):
+			moved = true
+		case idle && moved:
 			cancel()
 			s.held++
 			_ = command.Wait() // it was interrupted
 			return nil
-		}
-		if before {
-			if before = false; counts[1] != counts[2] {
-				break
-			}
+		case idle && before:
+			before = false
 			if err := do(); err != nil {
 				cancel()
 				return errors.Join(err, command.Wait())
