@@ -88,7 +88,7 @@ func TestPlugin_AUserOfOneNamespace(t *testing.T) {
 	s.Settled("deployment/d")
 	s.Kubectl("create", "rolebinding", "editors", "--clusterrole=edit", "--group=editors")
 	s.Set("configmap/c", "k", "2")
-	wantReport(s, "configmap/c", report.Complete, nil) // that decides also where other kinds may not be listed
+	s.WantReport("configmap/c", report.Complete, nil) // that decides also where other kinds may not be listed
 	for args, want := range map[string]struct {
 		part string
 		code int

@@ -76,7 +76,7 @@ func TestPlugin_TheRoleViewHasAllAnswers(t *testing.T) {
 	s.WantRolls(before, rolls{"deployment/d": 1})
 	want("wait deployment/d --timeout=2m", 0, "it has the present content of its sources")
 	s.Kubectl("delete", "events", "--all")
-	is := wantReport(s, "configmap/c", report.Held, nil)
+	is := s.WantReport("configmap/c", report.Held, nil)
 	edited := "edited " + is.Status.EditedAt.UTC().Format(time.RFC3339)
 	want("status", 0, "configmap/c in namespace "+s.Namespace+": Held", edited, "1 of 2 done, 0 failed", "deployment/held: configstamp.dev/pause holds it", "1 edit is not complete")
 	want("why deployment/d", 0, "configmap/c: Held, "+edited, "This workload is done", "configmap/c was "+edited, "Next: nothing")
@@ -95,7 +95,7 @@ func TestPlugin_TheRoleViewHasAllAnswers(t *testing.T) {
 	if out, code := ask("wait", "configmap/c", "--timeout=2m"); code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), "2 of 2 workloads have it: there is nothing to do") {
 		t.Errorf("exit code %d; who may patch gets\n%s", code, out)
 	}
-	third := wantReport(s, "configmap/c", report.Complete, is)
+	third := s.WantReport("configmap/c", report.Complete, is)
 	want("why deployment/d", 0, "configmap/c was edited "+third.Status.EditedAt.UTC().Format(time.RFC3339), "configmap/c was "+edited)
 }
 

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/e2e/harness"
@@ -36,7 +35,7 @@ func TestReport_LeadersThatAreKilledSayNothingFalse(t *testing.T) {
 	}
 	s.Settled(names...)
 	s.Set("configmap/c", "k", "2") // no Pod ever runs here, so the first one fails
-	first := wantReport(s, "configmap/c", report.Halted, nil)
+	first := s.WantReport("configmap/c", report.Halted, nil)
 	if is := first.Status; is.Total != 3 || is.Failed != 1 || is.Done != 0 || !slices.Equal(conditions(first), []string{report.Stalled}) {
 		t.Errorf("halted, it says %+v", is)
 	}
@@ -53,7 +52,7 @@ func TestReport_LeadersThatAreKilledSayNothingFalse(t *testing.T) {
 		})
 		s.Quiet()
 	}
-	last := wantReport(s, "configmap/c", report.Halted, nil)
+	last := s.WantReport("configmap/c", report.Halted, nil)
 	if !last.Status.EditedAt.Equal(first.Status.EditedAt) || last.Status.Total != 3 || len(last.Status.History) != 0 {
 		t.Errorf("in the end it says %+v", last.Status)
 	}
@@ -63,8 +62,8 @@ func TestReport_LeadersThatAreKilledSayNothingFalse(t *testing.T) {
 		t.Error("no version was seen")
 	}
 	for _, object := range seen {
-		var is report.ConfigRollout
-		harness.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &is))
+		is, err := harness.ReportIn(object)
+		harness.Must(t, err)
 		ready := meta.FindStatusCondition(is.Status.Conditions, report.Ready)
 		if ready == nil || slices.Contains([]string{string(report.Settling), string(report.Complete), string(report.Unused)}, ready.Reason) || is.Status.Done > 0 || is.Status.Failed > 1 || is.Status.Total != 3 {
 			t.Errorf("a version says %+v", is.Status)
@@ -146,7 +145,7 @@ func TestReport_ItsDefinitionGoesAndComes(t *testing.T) {
 	s.Set("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/d": 1})
 	restore()
-	wantReport(s, "configmap/c", report.Held, nil)
+	s.WantReport("configmap/c", report.Held, nil)
 }
 
 // A quota refuses reports in one namespace: a Warning is emitted, edits roll as before, and other namespaces have reports.
@@ -167,8 +166,8 @@ func TestReport_RefusedInOneNamespace(t *testing.T) {
 		s.Set("configmap/c", "k", "2")
 		s.WantRolls(before, rolls{"deployment/d": 1})
 	}
-	wantReport(other, "configmap/c", report.Complete, nil)
-	if _, err := reportOn(refused, "configmap/c"); !apierrors.IsNotFound(err) {
+	other.WantReport("configmap/c", report.Complete, nil)
+	if _, err := refused.ConfigRollout("configmap/c"); !apierrors.IsNotFound(err) {
 		t.Errorf("in spite of the quota: %v", err)
 	}
 	own := run.Of(t).Existing(t, harness.OwnNamespace)

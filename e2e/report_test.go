@@ -11,41 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/configstamp/configstamp/e2e/harness"
 	"github.com/configstamp/configstamp/internal/report"
 )
 
 // ConfigRollouts, on the real API server. docs/kubectl.md#configrollouts says what they promise.
-
-// reportOn reads the report on a source; an error while there is none.
-func reportOn(s *harness.Space, source string) (*report.ConfigRollout, error) {
-	object, err := s.TryGet("configrollout/" + strings.Replace(source, "/", "-", 1))
-	if err != nil {
-		return nil, err
-	}
-	var read report.ConfigRollout
-	return &read, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read)
-}
-
-// wantReport waits until the report on a source is in a state, of an edit later than another; nil: any.
-func wantReport(s *harness.Space, source string, state report.State, after *report.ConfigRollout) (is *report.ConfigRollout) {
-	s.Eventually("waiting for the report on "+source+" to be "+string(state), func() (err error) {
-		is, err = reportOn(s, source)
-		if err != nil {
-			return err
-		}
-		ready := meta.FindStatusCondition(is.Status.Conditions, report.Ready)
-		if ready == nil || ready.Reason != string(state) || after != nil && !after.Status.EditedAt.Before(is.Status.EditedAt) {
-			return fmt.Errorf("it says %+v", is.Status)
-		}
-		return nil
-	})
-	return is
-}
 
 // conditions are the types of those that are true.
 func conditions(r *report.ConfigRollout) (all []string) {
@@ -77,13 +49,13 @@ func TestReport_AnEditIsReportedFromThenOn(t *testing.T) {
 	s.Create(podless("all", "configmap/c"))
 	s.Create(strings.Replace(workload("Deployment", "one", "env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: A}}}, {name: S, valueFrom: {secretKeyRef: {name: s, key: k}}}]"), "replicas: 1", "replicas: 0", 1))
 	s.Settled("deployment/all", "deployment/one")
-	if _, err := reportOn(s, "configmap/c"); !apierrors.IsNotFound(err) {
+	if _, err := s.ConfigRollout("configmap/c"); !apierrors.IsNotFound(err) {
 		t.Errorf("a source for which nothing has rolled: %v", err)
 	}
 	nextSecond()
 	s.Set("configmap/c", "A", "2", "unused", "1")
 	s.Set("secret/s", "k", "2")
-	first := wantReport(s, "configmap/c", report.Complete, nil)
+	first := s.WantReport("configmap/c", report.Complete, nil)
 	edited := s.Get("configmap/c")
 	if is := first.OwnerReferences; len(is) != 1 || is[0].UID != edited.GetUID() || is[0].Controller != nil || is[0].BlockOwnerDeletion != nil {
 		t.Errorf("owned by %+v", is)
@@ -98,14 +70,14 @@ func TestReport_AnEditIsReportedFromThenOn(t *testing.T) {
 	if status.Total != 2 || status.Done != 2 || status.Failed != 0 || !slices.Equal(conditions(first), []string{report.Ready}) || len(status.History) != 0 {
 		t.Errorf("it says %+v", status)
 	}
-	if keys := wantReport(s, "secret/s", report.Complete, nil).Status.Keys; keys != nil {
+	if keys := s.WantReport("secret/s", report.Complete, nil).Status.Keys; keys != nil {
 		t.Errorf("keys of a Secret: %q", keys)
 	}
 
 	// An edit that rolls less, and one that rolls nothing, are reported, too. The last one has no history.
 	nextSecond()
 	s.Set("configmap/c", "A", "2", "unused", "2")
-	second := wantReport(s, "configmap/c", report.Complete, first)
+	second := s.WantReport("configmap/c", report.Complete, first)
 	if is := second.Status; len(is.History) != 1 || is.History[0].Outcome != report.Complete || is.History[0].Done != 2 || !is.History[0].EditedAt.Equal(status.EditedAt) {
 		t.Errorf("history: %+v", is.History)
 	}
@@ -113,10 +85,10 @@ func TestReport_AnEditIsReportedFromThenOn(t *testing.T) {
 	s.Delete("deployment/all")
 	wantTotal(s, "configmap/c", 1)
 	s.Set("configmap/c", "A", "2", "unused", "3")
-	third := wantReport(s, "configmap/c", report.Complete, second)
+	third := s.WantReport("configmap/c", report.Complete, second)
 	nextSecond()
 	s.Set("configmap/c", "A", "2", "unused", "4")
-	if is := wantReport(s, "configmap/c", report.Complete, third).Status; len(is.History) != 2 {
+	if is := s.WantReport("configmap/c", report.Complete, third).Status; len(is.History) != 2 {
 		t.Errorf("an edit that rolled nothing is in the history: %+v", is.History)
 	}
 	if is := s.TryKubectl("get", "cfr"); !strings.Contains(is.Stdout, "STATE") || slices.ContainsFunc(strings.Split(is.Stdout, "\n"), func(line string) bool { return len(line) > 80 }) {
@@ -126,7 +98,7 @@ func TestReport_AnEditIsReportedFromThenOn(t *testing.T) {
 	// It is deleted with its source.
 	s.Delete("configmap/c")
 	s.Eventually("waiting for the report to be deleted", func() error {
-		if _, err := reportOn(s, "configmap/c"); !apierrors.IsNotFound(err) {
+		if _, err := s.ConfigRollout("configmap/c"); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("still there: %w", err)
 		}
 		return nil
@@ -136,7 +108,7 @@ func TestReport_AnEditIsReportedFromThenOn(t *testing.T) {
 // wantTotal waits until a report counts so many workloads.
 func wantTotal(s *harness.Space, source string, total int32) {
 	s.Eventually("waiting for the report to count", func() error {
-		if is, err := reportOn(s, source); err != nil || is.Status.Total != total {
+		if is, err := s.ConfigRollout(source); err != nil || is.Status.Total != total {
 			return errors.Join(err, fmt.Errorf("it says %+v", is))
 		}
 		return nil
@@ -155,7 +127,7 @@ func TestReport_WhatIsHeldSaysWhyAndWhatIsForgedIsRepaired(t *testing.T) {
 	s.Create(withPolicy(podless("paused", "configmap/c"), settings{"pause": "true"}))
 	s.Settled("deployment/a", "deployment/b", "deployment/watcher", "deployment/paused")
 	s.Set("configmap/c", "k", "2")
-	is := wantReport(s, "configmap/c", report.Held, nil)
+	is := s.WantReport("configmap/c", report.Held, nil)
 	if is.Status.Total != 3 || is.Status.Done != 0 || !slices.Equal(conditions(is), []string{report.Reconciling}) {
 		t.Errorf("it says %+v", is.Status)
 	}
@@ -177,19 +149,19 @@ func TestReport_WhatIsHeldSaysWhyAndWhatIsForgedIsRepaired(t *testing.T) {
 	to := run.Dynamic.Resource(report.GroupVersion().WithResource(report.Resource)).Namespace(s.Namespace)
 	_, err := to.UpdateStatus(context.Background(), forged, metav1.UpdateOptions{})
 	harness.Must(t, err)
-	if again := wantReport(s, "configmap/c", report.Held, nil); again.Status.Total != 3 || !slices.Equal(conditions(again), []string{report.Reconciling}) {
+	if again := s.WantReport("configmap/c", report.Held, nil); again.Status.Total != 3 || !slices.Equal(conditions(again), []string{report.Reconciling}) {
 		t.Errorf("forged, it says %+v", again.Status)
 	}
 	s.Delete("configrollout/configmap-c")
-	wantReport(s, "configmap/c", report.Held, nil)
+	s.WantReport("configmap/c", report.Held, nil)
 
 	s.DropPolicy("namespace", settings{"window": window})
 	s.DropPolicy("deployment/paused", settings{"pause": "true"})
-	if done := wantReport(s, "configmap/c", report.Complete, nil); done.Status.Done != 3 {
+	if done := s.WantReport("configmap/c", report.Complete, nil); done.Status.Done != 3 {
 		t.Errorf("released, it says %+v", done.Status)
 	}
 	s.Label("")
-	wantReport(s, "configmap/c", report.Unused, nil)
+	s.WantReport("configmap/c", report.Unused, nil)
 }
 
 func TestReport_WhatIsAppliedIsFilledIn(t *testing.T) {
@@ -202,11 +174,11 @@ func TestReport_WhatIsAppliedIsFilledIn(t *testing.T) {
 	s.Create(deployment("d", "configmap/c"))
 	s.Settled("deployment/d")
 	s.Apply(applied("configmap-c", "ConfigMap", "c"))
-	if is := wantReport(s, "configmap/c", report.Complete, nil); is.Status.ObservedGeneration != is.Generation || is.OwnerReferences != nil {
+	if is := s.WantReport("configmap/c", report.Complete, nil); is.Status.ObservedGeneration != is.Generation || is.OwnerReferences != nil {
 		t.Errorf("it says %+v", is)
 	}
 	s.Apply(applied("secret-later", "Secret", "later"))
-	wantReport(s, "secret/later", report.Unused, nil)
+	s.WantReport("secret/later", report.Unused, nil)
 	long := strings.Repeat("a", 250)
 	s.Apply(applied("configmap-"+long[:222]+"-0123456789abcdefabcd", "ConfigMap", long))
 	for what, manifest := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
-// With optIn: all, a hundred workloads in a namespace that nobody labelled are adopted without a restart, and an edit
+// With optIn: all, a hundred workloads in a namespace without a label are adopted without a restart, and an edit
 // rolls each of them once. What opts out, and kube-system, is left alone.
 func TestOptIn_WholeCluster(t *testing.T) {
 	product := run.Exclusive(t)

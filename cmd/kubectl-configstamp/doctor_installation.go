@@ -335,8 +335,8 @@ func (d *doctor) defaults(context.Context) error {
 
 // dryRun asks the webhook about one workload that is served.
 func (d *doctor) dryRun(ctx context.Context) error {
-	var w *patient
-	if unlooked := d.served(func(served *patient) { w = cmp.Or(w, served) }); w == nil {
+	var w *checkedWorkload
+	if unlooked := d.served(func(served *checkedWorkload) { w = cmp.Or(w, served) }); w == nil {
 		if unlooked == nil {
 			about := "the cluster"
 			if d.namespace != "" {

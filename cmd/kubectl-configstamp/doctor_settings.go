@@ -24,7 +24,7 @@ import (
 // fleet is what was read of the namespaces that doctor looks at. Of Namespaces and sources only metadata is read.
 type fleet struct {
 	namespaces map[string]knownNamespace
-	workloads  []patient
+	workloads  []checkedWorkload
 	// sources are those that exist, with what their annotations say; nil: nothing.
 	sources map[rollout.SourceRef]*checksum.SourcePolicy
 	// These say why some could not be read.
@@ -50,8 +50,8 @@ const (
 	onSource    place = "source"
 )
 
-// patient is a workload that doctor looks at.
-type patient struct {
+// checkedWorkload is a workload that doctor checks.
+type checkedWorkload struct {
 	workload.Ref
 	object     *workload.Object
 	references []checksum.Reference
@@ -128,7 +128,7 @@ func (d *doctor) takeWorkload(t *target) error {
 	if err != nil {
 		return err
 	}
-	w := patient{Ref: workload.Ref{Kind: t.kind, Namespace: t.Namespace, Name: t.Name}}
+	w := checkedWorkload{Ref: workload.Ref{Kind: t.kind, Namespace: t.Namespace, Name: t.Name}}
 	if w.object, err = t.kind.Decode(raw); err == nil {
 		w.references, err = w.object.References()
 	}
@@ -243,7 +243,7 @@ func (d *doctor) pauseOf(o *configured) {
 }
 
 // served visits the workloads that are known to be served, and returns why others may be.
-func (d *doctor) served(visit func(*patient)) error {
+func (d *doctor) served(visit func(*checkedWorkload)) error {
 	var unlisted error
 	for i := range d.workloads {
 		w := &d.workloads[i]
@@ -258,7 +258,7 @@ func (d *doctor) served(visit func(*patient)) error {
 
 // records looks for workloads that are opted in and have no checksum, although their sources exist.
 func (d *doctor) records(context.Context) error {
-	unlooked := d.served(func(w *patient) {
+	unlooked := d.served(func(w *checkedWorkload) {
 		policy := d.settings.PolicyOf(w.object, d.namespaces[w.Namespace].Settings, func(kind checksum.Kind) (names []string) {
 			for at := range d.sources {
 				if at.Namespace == w.Namespace && at.Source.Kind == kind {
@@ -291,7 +291,7 @@ func (d *doctor) records(context.Context) error {
 
 // refusedPods looks for workloads whose pods the API server refuses.
 func (d *doctor) refusedPods(context.Context) error {
-	return d.served(func(w *patient) {
+	return d.served(func(w *checkedWorkload) {
 		if w.status.Refused {
 			shown := (&rollout.Facts{Status: w.status}).Shown(d.now)
 			_, command := shown.Advice(w.Ref)

@@ -18,16 +18,13 @@ const optIn = checksum.InjectLabel + "=" + checksum.InjectEnabled
 type knownNamespace struct {
 	checksum.Namespace
 	// Known says that it was read. Otherwise it is not known whether it is opted in.
-	Known bool
-	// Listed says that the webhook serves workloads here that no label opts in: the flag --namespaces, which is not
-	// published, lists the Namespace. Unasked says that the webhook was not asked.
-	Listed, Unasked     bool
-	Labels, Annotations map[string]string
+	Known  bool
+	Labels map[string]string
 }
 
 // knownNamespace returns a Namespace that was read.
 func (s *clusterSettings) knownNamespace(object *unstructured.Unstructured) knownNamespace {
-	return knownNamespace{Namespace: s.namespaceOf(object), Known: true, Labels: object.GetLabels(), Annotations: object.GetAnnotations()}
+	return knownNamespace{Namespace: s.namespaceOf(object), Known: true, Labels: object.GetLabels()}
 }
 
 // standing is whether a workload is served.
@@ -42,12 +39,11 @@ const (
 
 // Serves returns whether a workload is served, and otherwise why not.
 func (s *clusterSettings) Serves(object *workload.Object, n knownNamespace) (standing, reason.Reason) {
-	excluded, known := object.Namespace == s.Installation || slices.Contains(s.Excluded, object.Namespace), n.Known || n.Listed
+	excluded, known := object.Namespace == s.Installation || slices.Contains(s.Excluded, object.Namespace), n.Known
 	if len(s.Namespaces) > 0 {
 		excluded, known = object.Namespace == s.Installation || !slices.Contains(s.Namespaces, object.Namespace), true
 		n.OptedIn = !excluded
 	}
-	n.OptedIn = n.OptedIn || n.Listed
 	candidate := checksum.Candidate{
 		Inject: object.Labels[checksum.InjectLabel], Foreign: object.Foreign(s.Dialects), Owned: object.RolledByOwner(s.Kinds),
 		Ending:   object.DeletionTimestamp != nil || n.Ending,
@@ -72,7 +68,7 @@ func (s *clusterSettings) OptsIn(name string, n knownNamespace) bool {
 	case len(s.Namespaces) > 0:
 		return slices.Contains(s.Namespaces, name)
 	}
-	return (n.OptedIn || n.Listed) && !slices.Contains(s.Excluded, name)
+	return n.OptedIn && !slices.Contains(s.Excluded, name)
 }
 
 // Hinges returns whether a workload that its labels do not opt in would be served if --namespaces listed its Namespace.
@@ -81,7 +77,7 @@ func (s *clusterSettings) Hinges(object *workload.Object, n knownNamespace) bool
 	if standing, _ := s.Serves(object, n); standing != notServed || s.OptIn == checksum.OptInAll {
 		return false
 	}
-	n.Listed = true
+	n.OptedIn, n.Known = true, true
 	standing, _ := s.Serves(object, n)
 	return standing == isServed
 }
@@ -94,8 +90,8 @@ func (s *clusterSettings) notServedWords(object *workload.Object, n knownNamespa
 	label := "kubectl label " + ref.Text() + " -n " + object.Namespace + " --overwrite " + optIn
 	of := n.Labels[checksum.InjectLabel]
 	hinges := ""
-	if n.Unasked && s.OptIn != checksum.OptInAll {
-		hinges = ", unless the flag --namespaces lists its namespace: that is not published, and the webhook could not be asked"
+	if s.OptIn != checksum.OptInAll {
+		hinges = ", unless the flag --namespaces lists its namespace, which is not published"
 	}
 	switch {
 	case why == reason.Owned:

@@ -80,7 +80,7 @@ func TestStatus_FewOfMany(t *testing.T) {
 	}
 }
 
-// A cluster without ConfigRollouts is told in one sentence.
+// Without ConfigRollouts in the cluster, status prints one sentence.
 func TestWithoutReports(t *testing.T) {
 	server := fakecluster.New(t, "testdata/incident.yaml")
 	golden(t, "status-no-reports", server, "status")

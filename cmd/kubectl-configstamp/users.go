@@ -111,7 +111,6 @@ func (u *usersOf) run(ctx context.Context, p *plugin, args []string) (err error)
 		return missing
 	}
 	u.namespace = u.readNamespace()
-	u.namespace.Unasked = true // a flag of the webhook may opt it in
 	unseen, err := u.eachWorkload(u.settings.Kinds, u.order.namespace, "", u.visit)
 	switch {
 	case err != nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// verdict is how far a change is that somebody waits for, the gravest last.
+// verdict is the progress of the change that wait waits for, the gravest last.
 type verdict int
 
 const (

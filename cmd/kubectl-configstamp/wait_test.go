@@ -137,7 +137,7 @@ func aTarget() *target {
 	return &target{Info: &resource.Info{Namespace: "shop", Name: "web", Mapping: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}}}}
 }
 
-// Every way to end has its exit code, for those who may patch workloads, and for those who may only look.
+// Each way to end has its exit code, for the roles edit and view.
 func TestWait_ExitCodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		hinder func(*testing.T, *fakecluster.Server)

@@ -249,7 +249,6 @@ func (w *whyOf) leftAlone(ctx context.Context) (why, remedy string) {
 	if standing != notServed {
 		return "", ""
 	}
-	namespace.Unasked = true // a flag of the webhook may opt it in
 	if why, remedy = w.settings.notServedWords(w.read, namespace, reasonFor); !w.mayPatch(ctx, w.target) {
 		remedy = ""
 	}

@@ -2,11 +2,17 @@ package harness
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/configstamp/configstamp/internal/report"
 )
 
 // Record watches objects, beginning with those that there are. stop ends the watch and returns every version that was
@@ -34,4 +40,35 @@ func Record(t *testing.T, objects dynamic.ResourceInterface) (stop func() []*uns
 		<-ended
 		return seen
 	}
+}
+
+// ConfigRollout reads the report of a source, such as configmap/web; an error while there is none.
+func (s *Space) ConfigRollout(source string) (*report.ConfigRollout, error) {
+	object, err := s.TryGet("configrollout/" + strings.Replace(source, "/", "-", 1))
+	if err != nil {
+		return nil, err
+	}
+	return ReportIn(object)
+}
+
+// ReportIn reads a ConfigRollout.
+func ReportIn(object *unstructured.Unstructured) (*report.ConfigRollout, error) {
+	var read report.ConfigRollout
+	return &read, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read)
+}
+
+// WantReport waits until the report on a source is in a state, of an edit later than that of another report; nil: of any.
+func (s *Space) WantReport(source string, state report.State, after *report.ConfigRollout) (is *report.ConfigRollout) {
+	s.t.Helper()
+	s.Eventually("waiting for the report on "+source+" to be "+string(state), func() (err error) {
+		if is, err = s.ConfigRollout(source); err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(is.Status.Conditions, report.Ready)
+		if ready == nil || ready.Reason != string(state) || after != nil && !after.Status.EditedAt.Before(is.Status.EditedAt) {
+			return fmt.Errorf("it says %+v", is.Status)
+		}
+		return nil
+	})
+	return is
 }

@@ -2,15 +2,12 @@ package rollouts
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -31,8 +28,7 @@ func TestReportsWhileControllersAreKilled(t *testing.T) {
 	f.edit("bad")
 	began := f.since
 	failed := f.wantHalt()
-	f.wantReport(report.Halted)
-	bad, halted := f.reported(), f.now()
+	bad, halted := f.space.WantReport(source, report.Halted, nil), f.now()
 	for n := range 10 {
 		replaceControllers(t)
 		if n%2 == 0 {
@@ -51,12 +47,13 @@ func TestReportsWhileControllersAreKilled(t *testing.T) {
 	ended := f.now()
 	f.takeBack()
 	f.wantServing()
-	f.wantReport(report.Complete)
+	f.space.WantReport(source, report.Complete, nil)
 	harness.Must(t, court.Witness.CatchUp(t.Context(), f.Namespace))
 
 	seen, count, inHalt := f.seen(), 0, 0
 	for _, object := range versions() {
-		read := reportIn(t, object)
+		read, err := harness.ReportIn(object)
+		harness.Must(t, err)
 		version, err := strconv.ParseInt(read.ResourceVersion, 10, 64)
 		harness.Must(t, err)
 		ready := meta.FindStatusCondition(read.Status.Conditions, report.Ready)
@@ -94,37 +91,6 @@ func TestReportsWhileControllersAreKilled(t *testing.T) {
 // reports is a client of the fleet's reports.
 func (f *fleet) reports() dynamic.ResourceInterface {
 	return court.Run.Dynamic.Resource(report.GroupVersion().WithResource(report.Resource)).Namespace(f.Namespace)
-}
-
-// reported is the report on the fleet's source.
-func (f *fleet) reported() *report.ConfigRollout {
-	f.t.Helper()
-	object, err := f.reports().Get(f.t.Context(), strings.Replace(source, "/", "-", 1), metav1.GetOptions{})
-	harness.Must(f.t, err)
-	return reportIn(f.t, object)
-}
-
-// wantReport waits until the report on the fleet's source is in a state.
-func (f *fleet) wantReport(state report.State) {
-	f.t.Helper()
-	f.space.EventuallyIn(patience, "waiting for the report", func() error {
-		object, err := f.reports().Get(f.t.Context(), strings.Replace(source, "/", "-", 1), metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		is := reportIn(f.t, object)
-		if ready := meta.FindStatusCondition(is.Status.Conditions, report.Ready); ready == nil || ready.Reason != string(state) {
-			return fmt.Errorf("it says %+v", is.Status)
-		}
-		return nil
-	})
-}
-
-func reportIn(t *testing.T, object *unstructured.Unstructured) *report.ConfigRollout {
-	t.Helper()
-	var read report.ConfigRollout
-	harness.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read))
-	return &read
 }
 
 // until are the events up to a version.
