@@ -50,7 +50,7 @@ func configstamp() *Adapter {
 			}
 		},
 		Working: func(ctx context.Context, i *Installation) error {
-			return lab.Until(ctx, "the controller to lead and to have nothing to do", 5*time.Minute, func(ctx context.Context) error {
+			return lab.Until(ctx, "the controller to lead and to have nothing to do", 20*time.Minute, func(ctx context.Context) error {
 				values, err := i.Metrics(ctx, "controller")
 				switch {
 				case err != nil:
