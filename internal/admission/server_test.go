@@ -53,6 +53,9 @@ func serveTo(ctx context.Context, t *testing.T, s *Server) *serving {
 	running.address = running.Addr().String()
 	go func() { running.done <- s.Serve(ctx, running) }()
 	t.Cleanup(func() {
+		// Connections that their clients close must be closed before the server is: it closes the others under a lock,
+		// and while anything waits for a lock the clock of the bubble stands still.
+		time.Sleep(10 * time.Second)
 		stop()
 		time.Sleep(time.Minute) // both ends of a connection may say goodbye, and wait until the other listens
 	})
