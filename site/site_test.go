@@ -24,6 +24,9 @@ const (
 var (
 	links = regexp.MustCompile(`\s(href|src)="([^"]*)"`)
 	ids   = regexp.MustCompile(`\sid="([^"]*)"`)
+
+	literal   = regexp.MustCompile(`(?s)<(pre|code|script|style)\b.*?</(pre|code|script|style)>|<[^>]*>`)
+	rawMarkup = regexp.MustCompile("\\*\\*|\\]\\(|\\|---|```|\\{\\{|<!--|(?m:^#{1,6} )")
 )
 
 // pages are the site's pages, by their paths in it.
@@ -60,6 +63,18 @@ func TestSite_EveryLinkLeadsSomewhere(t *testing.T) {
 	}
 	if len(all) < 25 || seen < 1000 {
 		t.Errorf("only %d pages with %d links were found", len(all), seen)
+	}
+}
+
+// Markdown that was not rendered, and diagrams in a language that the site does not draw.
+func TestSite_NoRawMarkup(t *testing.T) {
+	for name, text := range pages(t) {
+		if raw := rawMarkup.FindString(literal.ReplaceAllString(text, "")); raw != "" {
+			t.Errorf("%s shows %q", name, raw)
+		}
+		if strings.Contains(text, "flowchart ") {
+			t.Errorf("%s shows the source of a diagram", name)
+		}
 	}
 }
 
