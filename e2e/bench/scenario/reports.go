@@ -24,7 +24,8 @@ func reports() Scenario {
 		Name: "reports", Title: "What ConfigRollouts cost",
 		Method: "10,000 and then 30,000 ConfigMaps, each with a Deployment that uses it, without and with a ConfigRollout of each, which has five past edits. " +
 			"Stored: the API server's estimate of what etcd holds of them. Heap: of the API server, live after a collection. Memory: of the product, at rest. " +
-			"The requests are those of one edit that rolls one workload, counted by a proxy.",
+			"The requests are those of one edit that rolls one workload, counted by a proxy. " +
+			"With reports, the product compares them with the cluster meanwhile, as each new leader does.",
 		Run: func(ctx context.Context, b *Bench, r *benchreport.Result) error {
 			const namespace = "reported"
 			if err := b.Product.Namespace(ctx, namespace); err != nil {
@@ -66,16 +67,17 @@ func (m *reported) measure(ctx context.Context, there, size int) error {
 	if err := lab.Fill(ctx, size-there, func(ctx context.Context, i int) error { return m.source(ctx, nameOf(there+i)) }); err != nil {
 		return err
 	}
-	add := func(what string) error {
-		heap, err := m.heap(ctx)
-		if err != nil {
+	add := func(what string, edits ...string) error {
+		what = fmt.Sprintf("%d sources, %s", size, what)
+		if err := m.rest(ctx, what, edits); err != nil {
 			return err
 		}
-		m.r.Add(fmt.Sprintf("%d sources, %s: the API server's heap", size, what), "MiB", heap)
-		return m.rest(ctx, fmt.Sprintf("%d sources, %s", size, what))
+		heap, err := m.heap(ctx)
+		m.r.Add(what+": the API server's heap", "MiB", heap)
+		return err
 	}
 	if there == 0 {
-		if err := add("no reports"); err != nil {
+		if err := add("no reports", "a new report", "a report that exists"); err != nil {
 			return err
 		}
 	}
@@ -101,8 +103,8 @@ func (m *reported) measure(ctx context.Context, there, size int) error {
 	return nil
 }
 
-// rest measures the product's memory at rest, and counts the requests of one edit.
-func (m *reported) rest(ctx context.Context, what string) error {
+// rest measures the product's memory at rest, and counts the requests of some edits, one after the other.
+func (m *reported) rest(ctx context.Context, what string, edits []string) error {
 	m.Say("%s: at rest", what)
 	return m.Started(ctx, product.Options{Immediate: true, Counted: true}, func() error {
 		if err := lab.Pause(ctx, 20*time.Second); err != nil {
@@ -115,15 +117,17 @@ func (m *reported) rest(ctx context.Context, what string) error {
 			}
 			m.r.Add(fmt.Sprintf("%s: memory of the %s", what, role), "MiB", resting)
 		}
-		before := m.Product.Counter.Counts()
-		if err := m.Edit(ctx, m.namespace, edited, fmt.Sprint(time.Now().UnixNano())); err != nil {
-			return err
+		for _, edit := range edits {
+			before := m.Product.Counter.Counts()
+			if err := m.Edit(ctx, m.namespace, edited, fmt.Sprint(time.Now().UnixNano())); err != nil {
+				return err
+			}
+			if err := lab.Pause(ctx, 10*time.Second); err != nil {
+				return err
+			}
+			asked := m.Product.Counter.Since(before).Work()
+			m.r.AddNoted(fmt.Sprintf("%s: requests of one edit about %s, with %s", what, report.Resource, edit), "requests", asked.String(), float64(asked.Of(report.Resource)))
 		}
-		if err := lab.Pause(ctx, 10*time.Second); err != nil {
-			return err
-		}
-		asked := m.Product.Counter.Since(before).Work()
-		m.r.AddNoted(what+": requests of one edit about "+report.Resource, "requests", asked.String(), float64(asked.Of(report.Resource)))
 		return nil
 	})
 }
