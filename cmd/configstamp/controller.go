@@ -23,16 +23,14 @@ import (
 
 type controllerOptions struct {
 	common
-	settle      time.Duration
-	workers     int
-	snapshots   snapshotOptions
-	leaderElect bool
-	reports     bool
-	lease       string
-	step        string
-	replicated  string
-	limits      rollout.Limits
-	impact      impactOptions
+	settle     time.Duration
+	workers    int
+	snapshots  snapshotOptions
+	reports    bool
+	step       string
+	replicated string
+	limits     rollout.Limits
+	impact     impactOptions
 }
 
 func controllerCommand() *cobra.Command {
@@ -54,12 +52,9 @@ func controllerCommand() *cobra.Command {
 	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod has to crash, or be unable to start, before the rollout counts as failed")
 	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it counts as failed, whatever deadline the workload itself has")
 	flags.StringVar(&o.replicated, "replicated", "together", "how a ConfigMap that is replicated (the same in several namespaces) rolls: together, as one change that proves itself once; or each, as a separate change in each namespace")
-	flags.DurationVar(&o.limits.ForeignHalt, "foreign-halt", time.Hour, "how long a failed change of a replicated ConfigMap is halted in the namespaces in which nothing failed, before one more of them tries it")
 	o.impact.add(flags)
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
 	o.snapshots.add(flags)
-	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while this replica holds the lease; needed with several replicas")
-	flags.StringVar(&o.lease, "lease", "configstamp-controller", "name of the leader's Lease, in configstamp's own namespace")
 	flags.BoolVar(&o.reports, "report", true, "write what becomes of each edit onto ConfigRollouts, for kubectl get configrollouts, while the cluster has their definition")
 	describeEnvironment(command)
 	return command
@@ -102,7 +97,7 @@ func (o *controllerOptions) checkLimits() error {
 	if o.limits.FirstSoak < 0 || o.limits.FirstSoak > longestFirstSoak {
 		errs = append(errs, fmt.Errorf("--first-soak=%s: want 0s to %s", o.limits.FirstSoak, longestFirstSoak))
 	}
-	for flag, value := range map[string]time.Duration{"crash-deadline": o.limits.CrashDeadline, "rollout-deadline": o.limits.RolloutDeadline, "foreign-halt": o.limits.ForeignHalt} {
+	for flag, value := range map[string]time.Duration{"crash-deadline": o.limits.CrashDeadline, "rollout-deadline": o.limits.RolloutDeadline} {
 		if value <= 0 {
 			errs = append(errs, fmt.Errorf("--%s=%s: want more than 0s", flag, value))
 		}
@@ -111,9 +106,6 @@ func (o *controllerOptions) checkLimits() error {
 }
 
 func (o *controllerOptions) lock(p *process) (*lease.Lock, error) {
-	if !o.leaderElect {
-		return nil, nil
-	}
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("naming this replica for the lease: %w", err)
@@ -122,7 +114,7 @@ func (o *controllerOptions) lock(p *process) (*lease.Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lease.New(leases, o.lease, host+"_"+string(uuid.NewUUID()), lease.Usual()), nil
+	return lease.New(leases, o.name+"-controller", host+"_"+string(uuid.NewUUID()), lease.Usual()), nil
 }
 
 func (o *controllerOptions) controller(p *process, rules rules) (*controller.Controller, error) {

@@ -33,7 +33,7 @@ type common struct {
 	serving
 	kubeconfig    string
 	namespace     string
-	keySecret     string
+	name          string
 	keyGrace      time.Duration
 	namespaces    []string
 	sources       []string
@@ -51,8 +51,8 @@ type common struct {
 
 func (o *common) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty: as a Pod inside it")
-	flags.StringVar(&o.namespace, "namespace", "configstamp", "configstamp's own namespace, which holds its key and its lease")
-	flags.StringVar(&o.keySecret, "key-secret", "configstamp-key", "Secret in that namespace with the digest keys; created on the first start")
+	flags.StringVar(&o.namespace, "namespace", "configstamp", "configstamp's own namespace")
+	flags.StringVar(&o.name, "name", "configstamp", "name of this installation: of its Service and its webhook configurations. Its Secrets, <name>-key and <name>-authority, and its Lease, <name>-controller, are in its own namespace")
 	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long configstamp waits after a newer key appears before it makes digests with that key")
 	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve only these namespaces, all opted in, without any right outside them; empty: all namespaces, opted in as --opt-in says")
 	flags.StringVar((*string)(&o.optIn), "opt-in", string(checksum.OptInLabelled), "which namespaces are opted in: labelled: those with the label "+checksum.InjectLabel+"="+checksum.InjectEnabled+"; "+
