@@ -57,10 +57,10 @@ func checkCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty: as a Pod inside it")
-	flags.StringVar(&o.name, "name", "configstamp", "name of the installation: of its MutatingWebhookConfiguration, and of its ValidatingWebhookConfiguration if there is one; needs the right to get both")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the Pod's service account")
+	flags.StringVar(&o.name, "name", "configstamp", "name of its webhook configurations; needs the right to get them")
 	flags.StringVar(&o.server, "server", "", "host of its Service, without a port; empty: by DNS")
-	flags.BoolVar(&o.refused, "client-certificates", false, "the webhooks have --client-ca-file, and nobody but the API server has a certificate for them: check that they refuse this command")
+	flags.BoolVar(&o.refused, "client-certificates", false, "the webhooks have --client-ca-file: check that they refuse this command")
 	describeEnvironment(command)
 	return command
 }

@@ -23,8 +23,8 @@ type impactOptions struct {
 }
 
 func (o *impactOptions) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.address, "impact-address", "", "address at which the API server asks what an edit of a ConfigMap or Secret rolls out, such as :8444; empty: no impact warnings")
-	flags.StringSliceVar(&o.kinds, "impact-kinds", []string{"configmaps"}, "of which sources an edit is answered: configmaps, secrets. The ValidatingWebhookConfiguration has to say the same")
+	flags.StringVar(&o.address, "impact-address", "", "address at which the API server asks for impact warnings, such as :8444; empty: none")
+	flags.StringSliceVar(&o.kinds, "impact-kinds", []string{"configmaps"}, "sources whose edits get warnings: configmaps, secrets; the ValidatingWebhookConfiguration has to match")
 }
 
 func (o *impactOptions) on() bool { return o.address != "" }

@@ -41,14 +41,14 @@ type serving struct {
 func (s *serving) add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.metricsAddress, "metrics-address", ":8080", "address of /metrics, and of /healthz and /readyz unless --health-address is given")
 	flags.BoolVar(&s.metricsTLS, "metrics-tls", false, "serve /metrics with TLS and the serving certificate; needs --health-address")
-	flags.StringVar(&s.healthAddress, "health-address", "", "separate address of /healthz and /readyz, without TLS; needed if the kubelet cannot reach --metrics-address")
-	flags.StringVar(&s.pprofAddress, "pprof-address", "", "loopback address of Go's profiles (/debug/pprof/), such as 127.0.0.1:6060; empty: no profiles")
-	flags.StringVar(&s.tlsMinVersion, "tls-min-version", "1.3", "oldest version of TLS that is spoken to callers: 1.2 or 1.3")
-	flags.StringVar(&s.certFile, "tls-cert-file", "", "certificate (PEM) to serve with, such as cert-manager's mounted tls.crt; reloaded when it changes")
+	flags.StringVar(&s.healthAddress, "health-address", "", "separate address of /healthz and /readyz, without TLS, if the kubelet cannot reach --metrics-address")
+	flags.StringVar(&s.pprofAddress, "pprof-address", "", "loopback address of Go's profiles, such as 127.0.0.1:6060; empty: none")
+	flags.StringVar(&s.tlsMinVersion, "tls-min-version", "1.3", "oldest TLS version for callers: 1.2 or 1.3")
+	flags.StringVar(&s.certFile, "tls-cert-file", "", "serving certificate (PEM), such as cert-manager's tls.crt; reloaded when it changes")
 	flags.StringVar(&s.keyFile, "tls-key-file", "", "its private key (PEM)")
-	flags.BoolVar(&s.selfManaged, "self-managed-certificate", false, "sign the certificate ourselves and maintain the caBundle of our webhook configuration, for clusters without cert-manager")
-	flags.StringVar(&s.clientCAFile, "client-ca-file", "", "certificates (PEM) of the authorities that sign the API server's client certificate; nobody without one is answered where the API server calls us; reloaded when it changes. Empty: anybody is answered")
-	flags.StringSliceVar(&s.clientNames, "client-names", nil, "common names or DNS names, of which the client certificate has to have one; needed with --client-ca-file")
+	flags.BoolVar(&s.selfManaged, "self-managed-certificate", false, "sign the certificate, and maintain the caBundle of the webhook configuration, without cert-manager")
+	flags.StringVar(&s.clientCAFile, "client-ca-file", "", "certificates (PEM) of the authorities that sign the API server's client certificate: callers without one are refused; reloaded when it changes; empty: all callers are answered")
+	flags.StringSliceVar(&s.clientNames, "client-names", nil, "common names or DNS names, one of which the client certificate has; needed with --client-ca-file")
 }
 
 func (s *serving) check() error {

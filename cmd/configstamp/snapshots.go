@@ -20,8 +20,8 @@ import (
 type snapshotOptions snapshot.Bounds
 
 func (o *snapshotOptions) add(flags *pflag.FlagSet) {
-	flags.IntVar(&o.Keep, "snapshots", 10, "with --pins: how many snapshots of a ConfigMap stay while it exists although nothing names them, the newest")
-	flags.DurationVar(&o.Grace, "snapshot-grace", time.Hour, "with --pins: for how long nothing may have named a snapshot that is deleted")
+	flags.IntVar(&o.Keep, "snapshots", 10, "with --pins: unused snapshots that are kept of each ConfigMap, the newest")
+	flags.DurationVar(&o.Grace, "snapshot-grace", time.Hour, "with --pins: how long a snapshot has to be unused before it is deleted")
 }
 
 // collectEvery is how often a namespace is looked at in which something has happened, unless
