@@ -8,9 +8,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// DefaultSecretName is the Secret that the authority is kept in, unless told otherwise.
-const DefaultSecretName = "configstamp-authority" //nolint:gosec // a name
-
 const (
 	// authorityLife and leafLife are how long an authority and a certificate are valid. Both are
 	// renewed when two thirds of that are over.

@@ -40,7 +40,7 @@ func TestReplicasStayTrustedThroughARotation(t *testing.T) {
 	}
 	eventually(t, "both replicas are trusted", trusted)
 
-	secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), DefaultSecretName, metav1.GetOptions{})
+	secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), secretName, metav1.GetOptions{})
 	fatal(t, err)
 	old := secret.Data["ca.crt"]
 	stop := make(chan struct{})

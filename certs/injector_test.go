@@ -24,11 +24,13 @@ import (
 	"github.com/configstamp/configstamp/internal/cache/objects/front"
 )
 
-var testOptions = Authority{Namespace: "configstamp", Service: "configstamp", Configuration: Configuration{Name: "configstamp"}, SecretName: DefaultSecretName}
+const secretName = "configstamp-authority"
+
+var testOptions = Authority{Namespace: "configstamp", Service: "configstamp", Configuration: Configuration{Name: "configstamp"}, SecretName: secretName}
 
 func caSecret(ca pair) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "configstamp", Name: DefaultSecretName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "configstamp", Name: secretName},
 		Data:       map[string][]byte{"tls.crt": ca.certPEM, "ca.crt": ca.certPEM, "tls.key": ca.keyPEM},
 	}
 }
@@ -147,7 +149,7 @@ func TestCABundleIsSetRestoredAndNothingElseTouched(t *testing.T) {
 	if diff := cmp.Diff(webhookConfiguration(), currentWebhooks(t, client), ignore); diff != "" {
 		t.Errorf("other fields changed:\n%s", diff)
 	}
-	secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), DefaultSecretName, metav1.GetOptions{})
+	secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), secretName, metav1.GetOptions{})
 	fatal(t, err)
 	if !bytes.Equal(secret.Data["tls.key"], ca.keyPEM) || !bytes.Equal(secret.Data["ca.crt"], ca.certPEM) {
 		t.Error("the authority's own keys of the Secret changed")
@@ -215,7 +217,7 @@ func TestTwoInjectorsDoNotFight(t *testing.T) {
 // rotate does what another replica does: it replaces three keys, and keeps the others.
 func rotate(t *testing.T, client *fake.Clientset, next pair) {
 	t.Helper()
-	obj, err := client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), "configstamp", DefaultSecretName)
+	obj, err := client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), "configstamp", secretName)
 	fatal(t, err)
 	secret := obj.(*corev1.Secret).DeepCopy()
 	for key, value := range caSecret(next).Data {
@@ -240,7 +242,7 @@ func TestRotationIsOverlapped(t *testing.T) {
 			}
 			began := time.Now()
 			if forget {
-				fatal(t, client.CoreV1().Secrets("configstamp").Delete(t.Context(), DefaultSecretName, metav1.DeleteOptions{}))
+				fatal(t, client.CoreV1().Secrets("configstamp").Delete(t.Context(), secretName, metav1.DeleteOptions{}))
 				_, err := client.CoreV1().Secrets("configstamp").Create(t.Context(), caSecret(next), metav1.CreateOptions{})
 				fatal(t, err)
 			} else {
@@ -340,7 +342,7 @@ func TestWhatOthersTrustBesideUsStays(t *testing.T) {
 	_, err = client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), configuration, metav1.UpdateOptions{})
 	fatal(t, err)
 	eventually(t, "the Secret remembers theirs", func() bool {
-		secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), DefaultSecretName, metav1.GetOptions{})
+		secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), secretName, metav1.GetOptions{})
 		return err == nil && bytes.Equal(readTrust(secret.Data[trustKey]).caBundle(), concat(ours, theirs))
 	})
 	time.Sleep(100 * time.Millisecond)
@@ -366,7 +368,7 @@ func TestWhatWasTrustedBeforeUsIsOverlapped(t *testing.T) {
 			})
 			startInjector(t, client)
 			eventually(t, "both authorities are trusted", hasBundle(t, client, concat(ours, before)))
-			secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), DefaultSecretName, metav1.GetOptions{})
+			secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), secretName, metav1.GetOptions{})
 			fatal(t, err)
 			kept := readTrust(secret.Data[trustKey])
 			if !bytes.Equal(kept.caBundle(), concat(ours, before)) {

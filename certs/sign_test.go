@@ -129,7 +129,7 @@ func TestACertificateNeedsNoWebhookConfiguration(t *testing.T) {
 
 func storedSecret(t *testing.T, client *fake.Clientset) *corev1.Secret {
 	t.Helper()
-	secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), DefaultSecretName, metav1.GetOptions{})
+	secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), secretName, metav1.GetOptions{})
 	fatal(t, err)
 	return secret
 }

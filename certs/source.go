@@ -41,7 +41,7 @@ const (
 //nolint:gochecknoglobals // it never changes; prometheus.NewDesc makes no constant
 var expiryDesc = prometheus.NewDesc(
 	"configstamp_certificate_expiry_timestamp_seconds",
-	"When the certificate that is served expires, in seconds since 1970. Absent while there is none.",
+	"When the serving certificate expires, in seconds since 1970. Absent while there is none.",
 	nil, nil)
 
 // Source is the serving certificate of one TLS server. All methods are safe for concurrent use, and

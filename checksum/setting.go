@@ -42,7 +42,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: settingPrefix + "ignore", On: onObjects + ", source",
 		Value:       "the same; on a source `true` or `false`",
-		Meaning:     "all but these; on a source: it never counts, for anybody",
+		Meaning:     "all but these; on a source: it never counts",
 		set:         func(p *Policy, text string) error { return assign(&p.Ignore, text, parseSourcePatterns) },
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.Ignore, text, parseTruth) },
 	},
@@ -55,13 +55,13 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: alsoSetting, On: onObjects,
 		Value:   "list such as `configmap/routes,secret/api`, no globs",
-		Meaning: "sources that the pod template does not name (the app reads them by itself) count too: all keys; they are optional",
+		Meaning: "these count too, with all keys, as optional: sources that the app reads through the API",
 		set:     func(p *Policy, text string) error { return assign(&p.Also, text, parseSources) },
 	},
 	{
 		key: settingPrefix + "restart-on", On: onFlagToo,
 		Value:   "`all` (default), `startup`, `everything`",
-		Meaning: "which uses restart: what containers read at their start and what they see while they run; the former alone; or also what nodes read, such as `imagePullSecrets`",
+		Meaning: "which uses restart: what containers read at their start and while they run; the former alone; or also what nodes read",
 		set:     func(p *Policy, text string) error { return assign(&p.Uses, text, parseUses) },
 	},
 	{
@@ -72,14 +72,14 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	},
 	{
 		key: PauseAnnotation, On: onFlagToo,
-		Value:   "`true`, `false` (overrules the Namespace), or a time such as `2027-01-02T06:00:00Z` (RFC 3339) until which; one that has passed counts as `false`",
-		Meaning: "hold rollouts; what changed meanwhile rolls once when it ends",
+		Value:   "`true`, `false` (overrules the Namespace), or until a time such as `2027-01-02T06:00:00Z` (RFC 3339); a past time counts as `false`",
+		Meaning: "hold rollouts; changes meanwhile roll once when it ends",
 		set:     func(p *Policy, text string) error { return assign(&p.Pause, text, parsePause) },
 	},
 	{
 		key: settingPrefix + "window", On: onObjects,
 		Value:   "such as `Mon-Fri 22:00-04:00 Europe/Berlin`, several separated by `;`",
-		Meaning: "roll only then; a window over midnight belongs to the day on which it starts",
+		Meaning: "roll only then; its days are those on which it starts",
 		set:     func(p *Policy, text string) error { return assign(&p.Windows, text, p.zones.parseWindows) },
 	},
 	{
@@ -97,19 +97,19 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: settingPrefix + "soak", On: onObjects,
 		Value:   "duration such as `5m`, up to an hour; `0s` is none",
-		Meaning: "how long a rollout of the workload has to stay healthy, in place of `--soak` and `--first-soak`, but at least minReadySeconds",
+		Meaning: "in place of `--soak` and `--first-soak`; at least minReadySeconds",
 		set:     func(p *Policy, text string) error { return assign(&p.Soak, text, parseSoak) },
 	},
 	{
 		key: settingPrefix + "resume", On: "source",
 		Value:       "time such as `2027-01-02T06:00:00Z` (RFC 3339)",
-		Meaning:     "a halted change goes on if its failed rollout began before this time; a time that was more than a minute in the future when it was written releases nothing",
+		Meaning:     "a halted change goes on if its failed rollout began before this time; a time more than a minute ahead releases nothing",
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.Resume, text, parseTime) },
 	},
 	{
 		key: settingPrefix + "adopt", On: onObjects,
 		Value:   "`baseline` (default), `restart`",
-		Meaning: "what happens to a workload without stamps: the present content is recorded, or the workload rolls",
+		Meaning: "a workload without stamps: record the present content, or roll it",
 		set: func(p *Policy, text string) error {
 			return assign(&p.RestartUnstamped, text, either("baseline", "restart"))
 		},
@@ -117,7 +117,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: PinAnnotation, On: onFlagToo + ", source",
 		Value:   "`true`, `false` (overrules the Namespace); on a source `false`",
-		Meaning: "pods of Deployments, StatefulSets and DaemonSets keep the content of ConfigMaps that they were rolled out with, whenever they start; `kubectl rollout undo` brings it back; on a source `false`: it is never pinned",
+		Meaning: "pods of Deployments, StatefulSets and DaemonSets keep the content of ConfigMaps that they were rolled out with; on a source `false`: it is never pinned",
 		set:     func(p *Policy, text string) error { return assign(&p.Pin, text, parseTruth) },
 		setOnSource: func(p *SourcePolicy, text string) error {
 			pinned := true

@@ -38,13 +38,12 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 		return prometheus.CounterOpts{Name: "configstamp_" + name, Help: help}
 	}
 	m := &Metrics{
-		readmissions: prometheus.NewCounterVec(opts("readmissions_total", "Empty patches sent, by manner (rolling, recording) and by result."), []string{"manner", "result"}),
-		lost:         prometheus.NewCounter(opts("unverifiable_stamps_total", "Values on record that could not be compared any more and were recorded anew.")),
+		readmissions: prometheus.NewCounterVec(opts("readmissions_total", "Empty patches sent."), []string{"manner", "result"}),
+		lost:         prometheus.NewCounter(opts("unverifiable_stamps_total", "Recorded values that could not be compared, and were recorded anew.")),
 		observed:     prometheus.NewCounter(opts("observed_changes_total", "Changes for which a workload would have rolled out, but its mode was observe.")),
-		rollouts:     prometheus.NewCounterVec(opts("rollouts_total", "Rollouts that were followed to their end: healthy, failed, or unreported (its status does not tell)."), []string{"result"}),
+		rollouts:     prometheus.NewCounterVec(opts("rollouts_total", "Rollouts that were followed to their end."), []string{"result"}),
 		halts:        prometheus.NewCounter(opts("halts_total", "Changes that stopped because a rollout failed.")),
-		panics: prometheus.NewCounterVec(opts("panics_total", "Panics that were caught: in a look at a workload (it is tried again), in the planner of turns, in reading a workload as it arrives, in telling of Namespaces, sources and old content, or in computing a report. "+
-			"The webhook counts its own as configstamp_admissions_total{reason=\"panic\"}."), []string{"in"}),
+		panics:       prometheus.NewCounterVec(opts("panics_total", "Panics that were caught, by place. The webhook counts its own as configstamp_admissions_total{reason=\"panic\"}."), []string{"in"}),
 	}
 	for _, in := range []string{inLook, inTurns, inWatch, inFindings, inReport} {
 		m.panics.WithLabelValues(in)
@@ -86,27 +85,27 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge("leader", "1 while this process leads.")(leads)
 	gauge("workloads", "Workloads that are watched, opted in or not.")(float64(g.index.Len()))
-	gauge("queue_depth", "Workloads that wait to be looked at; 0 on a process that does not lead.")(float64(g.line.Len()))
-	gauge("queue_age_seconds", "How long the first of the queue has waited to be looked at; 0 on a process that does not lead.")(age(oldest, now))
+	gauge("queue_depth", "Workloads in the queue; 0 on a process that does not lead.")(float64(g.line.Len()))
+	gauge("queue_age_seconds", "How long the first workload of the queue has waited.")(age(oldest, now))
 	permits := 0
 	g.permits(func(t *throttle.Throttle) []workload.Ref { permits = t.Permits(); return nil })
-	gauge("readmission_permits", "How many re-admissions may be under way at once: --workers, and fewer while many fail for want of time.")(float64(permits))
+	gauge("readmission_permits", "Re-admissions that may be under way at once: --workers, or fewer while many time out.")(float64(permits))
 	var n rollout.Counts
 	g.planned(func(p *rollout.Planner) { n = p.Counts() })
-	changes := gauge("changes", "Changes of sources that are not done, by state: rolling, waiting, halted.", "state")
+	changes := gauge("changes", "Changes that are not done, by state.", "state")
 	changes(float64(n.Rolling), "rolling")
 	changes(float64(n.Waiting), "waiting")
 	changes(float64(n.Halted), "halted")
 	gauge("unsettled_rollouts", "Rollouts of ours that are under way.")(float64(n.Unsettled))
 	gauge("halted_workloads", "Workloads that a halted change holds.")(float64(n.Held))
 	waiting := g.waits.Tally()
-	workloads := gauge("waiting_workloads", "Workloads with something due that wait, by what they wait for.", "reason")
-	ages := gauge("waiting_age_seconds", "How long the first of them has waited for it; 0 when none does.", "reason")
+	workloads := gauge("waiting_workloads", "Workloads that wait, by what for.", "reason")
+	ages := gauge("waiting_age_seconds", "How long the first of them has waited.", "reason")
 	for _, label := range reason.Labels(reason.Waiting) {
 		workloads(float64(waiting[label].Count), label)
 		ages(age(waiting[label].Since, now), label)
 	}
-	gauge("pinned_stale_seconds", "How long the workload with the oldest content keeps it: by pins that it has not rolled from, or by an undo; 0 when none does.")(age(g.waits.Older.Oldest(), now))
+	gauge("pinned_stale_seconds", "How long the workload with the oldest content has kept it, by pins or an undo.")(age(g.waits.Older.Oldest(), now))
 }
 
 // age is how long ago something was, 0 for what never was.

@@ -83,4 +83,4 @@ func (c *Controller) tellNews(out *rollout.Orders) {
 // failedElsewhere is why a change of a replicated ConfigMap stops where nothing failed.
 // What failed, and where, is not for those who read about this namespace.
 const failedElsewhere = "copies of this ConfigMap in other namespaces had the same change, and workloads there have failed with it; " +
-	"after a while (--foreign-halt) workloads try it again, one after the other"
+	"after an hour one workload tries it again, and then one each hour"

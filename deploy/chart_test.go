@@ -385,8 +385,8 @@ func TestWaysToHaveCertificatesShareNoSecretAndLeaveNone(t *testing.T) {
 		}
 	}
 	for _, arg := range only[*appsv1.Deployment](t, rendered(t, "certificates.mode=self-managed")).Spec.Template.Spec.Containers[0].Args {
-		if name, ours := strings.CutPrefix(arg, "--ca-secret="); ours && (issued[name] || len(issued) != 2) {
-			t.Errorf("we sign with %s, cert-manager fills %v", name, issued)
+		if name, ours := strings.CutPrefix(arg, "--name="); ours && (issued[name+"-authority"] || len(issued) != 2) {
+			t.Errorf("we sign with %s-authority, cert-manager fills %v", name, issued)
 		}
 	}
 	want := secrets()
@@ -439,7 +439,6 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"rollouts.soak=soon":                                        "/rollouts/soak",
 		"rollouts.firstSoak=soon":                                   "/rollouts/firstSoak",
 		"rollouts.replicated=alone":                                 "'together', 'each'",
-		"rollouts.foreignHalt=1":                                    "/rollouts/foreignHalt",
 		"policy.mode=dry":                                           "/policy/mode",
 		"dialects={flux}":                                           "'reloader', 'wave'",
 		"certificates.minTLSVersion=1.1":                            "/certificates/minTLSVersion",
@@ -478,7 +477,6 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"pins.enabled=yes":                                                    "/pins/enabled",
 		"pins.snapshots=-1":                                                   "/pins/snapshots",
 		"pins.grace=soon":                                                     "/pins/grace",
-		"pins.interval=0":                                                     "/pins/interval",
 		"policy.pin=yes":                                                      "/policy/pin",
 		"admissionPolicy.alsoOnSnapshots={a'}":                                "/admissionPolicy/alsoOnSnapshots/0",
 	} {

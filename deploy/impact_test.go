@@ -105,7 +105,7 @@ func TestImpact_IsAskedWhereNamespacesHaveOptedIn(t *testing.T) {
 // a certificate, which whoever keeps the caBundle has signed.
 func TestImpact_IsServedWhereItIsAsked(t *testing.T) {
 	t.Parallel()
-	for mode, flag := range map[string]string{"cert-manager": "--tls-cert-file=/certificate/tls.crt", "self-managed": "--impact-configuration=stamper"} {
+	for mode, flag := range map[string]string{"cert-manager": "--tls-cert-file=/certificate/tls.crt", "self-managed": "--self-managed-certificate"} {
 		objects := rendered(t, "certificates.mode="+mode, "nameOverride=stamper")
 		spec := only[*appsv1.Deployment](t, objects).Spec.Template.Spec
 		controller, service := &spec.Containers[1], only[*corev1.Service](t, objects)
@@ -119,8 +119,10 @@ func TestImpact_IsServedWhereItIsAsked(t *testing.T) {
 				t.Errorf("%s: port %d is asked, and the controller listens on %d", mode, port, listens(controller, "--impact-address"))
 			}
 		}
-		if !slices.Contains(controller.Args, flag) {
-			t.Errorf("%s: no %s in %q", mode, flag, controller.Args)
+		for _, want := range []string{flag, "--name=" + only[*validating](t, objects).Name} {
+			if !slices.Contains(controller.Args, want) {
+				t.Errorf("%s: no %s in %q", mode, want, controller.Args)
+			}
 		}
 		if mounted := len(controller.VolumeMounts) == 1; mounted != (mode == "cert-manager") {
 			t.Errorf("%s: the controller mounts %v", mode, controller.VolumeMounts)

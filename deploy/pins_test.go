@@ -151,7 +151,7 @@ func TestPins_FlagsOfBothProcesses(t *testing.T) {
 			t.Errorf("nobody asked for it: %s has %s", container.Name, container.Args[at])
 		}
 	}
-	on := containers("pins.enabled=true", "policy.pin=true", "pins.snapshots=0", "pins.grace=2h", "pins.interval=30s")
+	on := containers("pins.enabled=true", "policy.pin=true", "pins.snapshots=0", "pins.grace=2h")
 	for _, container := range on {
 		for _, want := range []string{"--pins", "--pin=true"} {
 			if !slices.Contains(container.Args, want) {
@@ -159,7 +159,7 @@ func TestPins_FlagsOfBothProcesses(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"--snapshots=0", "--snapshot-grace=2h", "--snapshot-interval=30s"} {
+	for _, want := range []string{"--snapshots=0", "--snapshot-grace=2h"} {
 		if !slices.Contains(on[1].Args, want) || slices.Contains(on[0].Args, want) {
 			t.Errorf("%s is the controller's: %q, %q", want, on[0].Args, on[1].Args)
 		}

@@ -27,20 +27,20 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_admissions_total",
-			Help: "Admission requests answered, by operation, by outcome, and by the first problem, if there was one.",
+			Help: "Admission requests answered, by operation, outcome and first problem, if any.",
 		}, []string{"operation", "outcome", "reason"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "configstamp_admission_duration_seconds",
-			Help:    "Time from a decoded request to its answer, the freshness check included.",
+			Help:    "Time from a decoded request to its answer, with the freshness check.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 3},
 		}),
 		fresh: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_freshness_checks_total",
-			Help: "Checks that the cache holds what the API server holds, by whether that could be proven in time.",
+			Help: "Checks that the cache is up to date, by whether that could be proven in time.",
 		}, []string{"proven"}),
 		checking: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "configstamp_freshness_check_duration_seconds",
-			Help:    "Time that a freshness check took, most of it the API server's.",
+			Help:    "Duration of a freshness check, most of it the API server's.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1},
 		}),
 		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -27,20 +27,20 @@ import (
 	"github.com/configstamp/configstamp/internal/cache/objects"
 )
 
-// checkWithin bounds one question to a webhook, and checkEvery is the time
-// between two: a Service's address can refuse for a moment after its Pods are
-// ready.
+// checkPatience is how long check asks until every webhook has answered. checkWithin bounds
+// one question, and checkEvery is the time between two: a Service's address can refuse for a
+// moment after its Pods are ready.
 const (
-	checkWithin = 5 * time.Second
-	checkEvery  = time.Second
+	checkPatience = 30 * time.Second
+	checkWithin   = 5 * time.Second
+	checkEvery    = time.Second
 )
 
 type checkOptions struct {
-	kubeconfig    string
-	configuration string
-	server        string
-	patience      time.Duration
-	refused       bool
+	kubeconfig string
+	name       string
+	server     string
+	refused    bool
 }
 
 func checkCommand() *cobra.Command {
@@ -57,18 +57,17 @@ func checkCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty: as a Pod inside it")
-	flags.StringVar(&o.configuration, "webhook-configuration", "configstamp", "name of the MutatingWebhookConfiguration, and of the ValidatingWebhookConfiguration if there is one; needs the right to get both")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the Pod's service account")
+	flags.StringVar(&o.name, "name", "configstamp", "name of its webhook configurations; needs the right to get them")
 	flags.StringVar(&o.server, "server", "", "host of its Service, without a port; empty: by DNS")
-	flags.DurationVar(&o.patience, "patience", 30*time.Second, "how long to go on asking until every webhook has answered")
-	flags.BoolVar(&o.refused, "client-certificates", false, "the webhooks have --client-ca-file, and nobody but the API server has a certificate for them: check that they refuse this command")
+	flags.BoolVar(&o.refused, "client-certificates", false, "the webhooks have --client-ca-file: check that they refuse this command")
 	describeEnvironment(command)
 	return command
 }
 
 // check asks every webhook until it answers, and prints a line about each.
 func (o *checkOptions) check(ctx context.Context, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, o.patience)
+	ctx, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()
 	config, err := clusterConfig(o.kubeconfig)
 	if err != nil {
@@ -78,12 +77,12 @@ func (o *checkOptions) check(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	configuration, err := configurations.Get(ctx, o.configuration)
+	configuration, err := configurations.Get(ctx, o.name)
 	if err != nil {
-		return fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", o.configuration, err)
+		return fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", o.name, err)
 	}
 	if len(configuration.Webhooks) == 0 {
-		return fmt.Errorf("MutatingWebhookConfiguration %s has no webhooks: nothing is ever stamped", o.configuration)
+		return fmt.Errorf("MutatingWebhookConfiguration %s has no webhooks: nothing is ever stamped", o.name)
 	}
 	warnings, err := o.warnings(ctx, config)
 	if err != nil {
@@ -112,12 +111,12 @@ func (o *checkOptions) warnings(ctx context.Context, config *rest.Config) ([]adm
 	if err != nil {
 		return nil, err
 	}
-	configuration, err := configurations.Get(ctx, o.configuration)
+	configuration, err := configurations.Get(ctx, o.name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", o.configuration, err)
+		return nil, fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", o.name, err)
 	}
 	var webhooks []admissionregistrationv1.MutatingWebhook
 	for _, webhook := range configuration.Webhooks {

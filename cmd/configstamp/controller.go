@@ -23,16 +23,14 @@ import (
 
 type controllerOptions struct {
 	common
-	settle      time.Duration
-	workers     int
-	snapshots   snapshotOptions
-	leaderElect bool
-	reports     bool
-	lease       string
-	step        string
-	replicated  string
-	limits      rollout.Limits
-	impact      impactOptions
+	settle     time.Duration
+	workers    int
+	snapshots  snapshotOptions
+	reports    bool
+	step       string
+	replicated string
+	limits     rollout.Limits
+	impact     impactOptions
 }
 
 func controllerCommand() *cobra.Command {
@@ -45,22 +43,19 @@ func controllerCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	o.add(flags)
-	flags.DurationVar(&o.settle, "settle", 2*time.Second, "how long configstamp waits after the last edit of a source before workloads roll, and at most ten times as long after the first edit")
-	flags.StringVar(&o.step, "step", "1", "how many workloads a change rolls first; when they are healthy, it rolls twice as many, and so on. off: all at once, and no change is halted")
-	flags.Var(&o.limits.Unsettled, "max-unsettled", "how many workloads in the cluster may roll at once and not be healthy yet: a number, a share such as 2% of the workloads that can roll, or default: 10 or 1 %, whichever is more, at most 100")
-	flags.IntVar(&o.limits.UnsettledPerNamespace, "max-unsettled-per-namespace", 0, "how many of these may be in one namespace; 0: nine tenths, and at least one, so that other namespaces get a turn")
-	flags.DurationVar(&o.limits.Soak, "soak", 10*time.Second, "how long a rollout has to stay without a fault before it counts as healthy, but at least minReadySeconds")
-	flags.DurationVar(&o.limits.FirstSoak, "first-soak", 30*time.Second, "the same while no workload is healthy with the new content yet, if the change concerns at least three workloads; from 10 workloads it counts twice, from 100 ten times. 0: --soak alone counts")
-	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod has to crash, or be unable to start, before the rollout counts as failed")
-	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it counts as failed, whatever deadline the workload itself has")
-	flags.StringVar(&o.replicated, "replicated", "together", "how a ConfigMap that is replicated (the same in several namespaces) rolls: together, as one change that proves itself once; or each, as a separate change in each namespace")
-	flags.DurationVar(&o.limits.ForeignHalt, "foreign-halt", time.Hour, "how long a failed change of a replicated ConfigMap is halted in the namespaces in which nothing failed, before one more of them tries it")
+	flags.DurationVar(&o.settle, "settle", 2*time.Second, "how long a source has to rest after its last edit before workloads roll, at most ten times as long after the first")
+	flags.StringVar(&o.step, "step", "1", "workloads that a change rolls first; when they are healthy, twice as many, and so on; off: all at once, without a halt")
+	flags.Var(&o.limits.Unsettled, "max-unsettled", "workloads in the cluster that may roll at once: a number, a share such as 2% of those that can roll, or default: 10 or 1 %, whichever is more, at most 100")
+	flags.IntVar(&o.limits.UnsettledPerNamespace, "max-unsettled-per-namespace", 0, "how many of these may be in one namespace; 0: nine tenths, at least one")
+	flags.DurationVar(&o.limits.Soak, "soak", 10*time.Second, "how long a rollout has to stay well before it counts as healthy, at least minReadySeconds")
+	flags.DurationVar(&o.limits.FirstSoak, "first-soak", 30*time.Second, "the same while no workload is healthy with the new content, from 3 workloads on; twice that from 10, ten times from 100; 0: --soak")
+	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod has to crash, or be unable to start, until the rollout has failed")
+	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress until it has failed, whatever the workload's own deadline is")
+	flags.StringVar(&o.replicated, "replicated", "together", "how copies of one ConfigMap in several namespaces roll: together, as one change, or each")
 	o.impact.add(flags)
-	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
+	flags.IntVar(&o.workers, "workers", 16, "workloads that are handled at once")
 	o.snapshots.add(flags)
-	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while this replica holds the lease; needed with several replicas")
-	flags.StringVar(&o.lease, "lease", "configstamp-controller", "name of the leader's Lease, in configstamp's own namespace")
-	flags.BoolVar(&o.reports, "report", true, "write what becomes of each edit onto ConfigRollouts, for kubectl get configrollouts, while the cluster has their definition")
+	flags.BoolVar(&o.reports, "report", true, "write ConfigRollouts, while the cluster has their definition")
 	describeEnvironment(command)
 	return command
 }
@@ -102,7 +97,7 @@ func (o *controllerOptions) checkLimits() error {
 	if o.limits.FirstSoak < 0 || o.limits.FirstSoak > longestFirstSoak {
 		errs = append(errs, fmt.Errorf("--first-soak=%s: want 0s to %s", o.limits.FirstSoak, longestFirstSoak))
 	}
-	for flag, value := range map[string]time.Duration{"crash-deadline": o.limits.CrashDeadline, "rollout-deadline": o.limits.RolloutDeadline, "foreign-halt": o.limits.ForeignHalt} {
+	for flag, value := range map[string]time.Duration{"crash-deadline": o.limits.CrashDeadline, "rollout-deadline": o.limits.RolloutDeadline} {
 		if value <= 0 {
 			errs = append(errs, fmt.Errorf("--%s=%s: want more than 0s", flag, value))
 		}
@@ -111,9 +106,6 @@ func (o *controllerOptions) checkLimits() error {
 }
 
 func (o *controllerOptions) lock(p *process) (*lease.Lock, error) {
-	if !o.leaderElect {
-		return nil, nil
-	}
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("naming this replica for the lease: %w", err)
@@ -122,7 +114,7 @@ func (o *controllerOptions) lock(p *process) (*lease.Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lease.New(leases, o.lease, host+"_"+string(uuid.NewUUID()), lease.Usual()), nil
+	return lease.New(leases, o.name+"-controller", host+"_"+string(uuid.NewUUID()), lease.Usual()), nil
 }
 
 func (o *controllerOptions) controller(p *process, rules rules) (*controller.Controller, error) {

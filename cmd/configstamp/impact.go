@@ -18,15 +18,13 @@ import (
 
 // impactOptions are those of the warnings to who edits a ConfigMap or a Secret.
 type impactOptions struct {
-	address       string
-	configuration string
-	kinds         []string
+	address string
+	kinds   []string
 }
 
 func (o *impactOptions) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.address, "impact-address", "", "address at which the API server asks what an edit of a ConfigMap or Secret rolls out, such as :8444; empty: no impact warnings")
-	flags.StringSliceVar(&o.kinds, "impact-kinds", []string{"configmaps"}, "of which sources an edit is answered: configmaps, secrets. The ValidatingWebhookConfiguration has to say the same")
-	flags.StringVar(&o.configuration, "impact-configuration", "configstamp", "name of our ValidatingWebhookConfiguration; with --impact-address and --self-managed-certificate")
+	flags.StringVar(&o.address, "impact-address", "", "address at which the API server asks for impact warnings, such as :8444; empty: none")
+	flags.StringSliceVar(&o.kinds, "impact-kinds", []string{"configmaps"}, "sources whose edits get warnings: configmaps, secrets; the ValidatingWebhookConfiguration has to match")
 }
 
 func (o *impactOptions) on() bool { return o.address != "" }
@@ -50,14 +48,10 @@ func (o *impactOptions) check(s *serving) error {
 // One that the API server does not call serves metrics alone, with a certificate of the
 // webhook's authority.
 func (o *controllerOptions) serverCertificate(p *process) (certificate *certs.Source, err error) {
-	called := certs.Configuration{Name: o.configuration}
-	switch {
-	case o.impact.on():
-		called = certs.Configuration{Name: o.impact.configuration, Validating: true}
-	case !o.metricsTLS:
+	if !o.impact.on() && !o.metricsTLS {
 		return nil, nil
 	}
-	if certificate, err = o.certificate(p, called); err == nil {
+	if certificate, err = o.certificate(p, o.impact.on()); err == nil {
 		p.registry.MustRegister(certificate)
 	}
 	return certificate, err

@@ -47,8 +47,8 @@ func (p *process) tellOfStores(providers bool) {
 func (p *process) tellProgress(store string, last func() time.Time) {
 	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "configstamp_store_last_progress_timestamp_seconds",
-		Help: "When the API server last sent something to the most silent watch of a store, in seconds since 1970; 0 until each watch has received something. " +
-			"A watch receives something every minute, if only that nothing has happened.",
+		Help: "When the most silent watch of a store last received something, in seconds since 1970; 0 until each has. " +
+			"The API server sends something every minute, also when nothing changes.",
 		ConstLabels: prometheus.Labels{"store": store},
 	}, func() float64 { return max(0, float64(last().Unix())) }))
 }
@@ -57,7 +57,7 @@ func (p *process) tellProgress(store string, last func() time.Time) {
 func (p *process) tellReady(ready func() error) {
 	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "configstamp_ready",
-		Help:        "1 while this process is ready, as /readyz says; 0 while it starts, lacks something, or shuts down.",
+		Help:        "1 while this process is ready, as /readyz says, otherwise 0.",
 		ConstLabels: prometheus.Labels{"process": p.name},
 	}, func() float64 {
 		if ready() != nil {
@@ -71,7 +71,7 @@ func (p *process) tellReady(ready func() error) {
 func countRequests(registry prometheus.Registerer) func(http.RoundTripper) http.RoundTripper {
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "configstamp_api_requests_total",
-		Help: "Requests that the API server answered, by method and status code.",
+		Help: "Requests that the API server answered.",
 	}, []string{"code", "method"})
 	registry.MustRegister(requests)
 	requests.WithLabelValues("200", "get")
@@ -94,7 +94,7 @@ const (
 func countEvents(write eventWriter, registry prometheus.Registerer) eventWriter {
 	writes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "configstamp_event_writes_total",
-		Help: "Writes of Kubernetes events, by what became of them: written, refused (the event is lost, unless the API server is busy), or failed (tried again for a while).",
+		Help: "Writes of Kubernetes events: written, refused (the event is lost, unless the API server is busy), or failed (tried again for a while).",
 	}, []string{"result"})
 	for _, result := range []string{eventWritten, eventRefused, eventFailed} {
 		writes.WithLabelValues(result)

@@ -128,7 +128,8 @@ func used() []string {
 // table is how docs/reference.md tells of metrics.
 func table(found map[string]*metric) string {
 	var text strings.Builder
-	text.WriteString("| metric | type | labels, with their values from the start | process | meaning |\n|---|---|---|---|---|\n")
+	text.WriteString("| metric | type | labels, with their values from the start | meaning |\n|---|---|---|---|\n")
+	names := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		m := found[name]
 		if !ours(name) {
@@ -148,9 +149,11 @@ func table(found map[string]*metric) string {
 		if len(m.processes) == 1 {
 			process = m.processes[0]
 		}
-		fmt.Fprintf(&text, "| `%s` | %s | %s | %s | %s |\n", name, m.kind, strings.Join(labels, "; "), process, m.help)
+		names[process] = append(names[process], "`"+strings.TrimPrefix(name, "configstamp_")+"`")
+		fmt.Fprintf(&text, "| `%s` | %s | %s | %s |\n", name, m.kind, strings.Join(labels, "; "), m.help)
 	}
-	text.WriteString("\nBeside these, what Prometheus' library for Go tells of any program, `go_*`, `process_*` and `promhttp_*`. Alerts and the dashboard use")
+	fmt.Fprintf(&text, "\nBoth processes have %s. The webhook alone has %s. All others are the controller's.\n", strings.Join(names["both"], ", "), strings.Join(names["webhook"], ", "))
+	text.WriteString("\nBeside these, those of Prometheus' library for Go: `go_*`, `process_*`, `promhttp_*`. Alerts and the dashboard use")
 	for _, name := range used() {
 		if m := found[name]; m == nil || len(m.processes) != 2 {
 			continue // the checks of alerts and dashboard will miss it
@@ -161,30 +164,40 @@ func table(found map[string]*metric) string {
 }
 
 // labelTable returns what the values of a label mean. The table of events has the
-// sentence of a reason that has an event, so the table of values names the event and,
-// where it is not the value itself, the code.
+// sentence of a reason that has an event. A list after the table of values refers to
+// it by the code, where that is not the value itself.
 func labelTable(of reason.Metrics) string {
-	meanings := map[string][]string{}
+	sentences, codes := map[string][]string{}, map[string][]string{}
 	for _, row := range reason.Rows() {
-		if row.In&of == 0 {
-			continue
-		}
-		meaning, label := sentence(row), row.Label
+		label := row.Label
 		if of == reason.AdmissionReasons {
 			label = row.Code
 		}
-		if row.Event != "" {
-			meaning = "event `" + row.Event + "`"
-			if row.Code != label {
-				meaning += " (`" + row.Code + "`)"
-			}
+		switch {
+		case row.In&of == 0:
+		case row.Event == "":
+			sentences[label] = append(sentences[label], sentence(row))
+		default:
+			codes[label] = append(codes[label], "`"+row.Code+"`")
 		}
-		meanings[label] = append(meanings[label], meaning)
 	}
 	var text strings.Builder
-	text.WriteString("| value | meaning |\n|---|---|\n")
+	if len(sentences) > 0 {
+		text.WriteString("| value | meaning |\n|---|---|\n")
+	}
+	var events []string
 	for _, label := range reason.Labels(of) {
-		fmt.Fprintf(&text, "| `%s` | %s |\n", label, strings.Join(meanings[label], ", "))
+		if found := sentences[label]; found != nil {
+			fmt.Fprintf(&text, "| `%s` | %s |\n", label, strings.Join(found, ", "))
+		}
+		if found := strings.Join(codes[label], ", "); found == "`"+label+"`" {
+			events = append(events, found)
+		} else if found != "" {
+			events = append(events, "`"+label+"` ("+found+")")
+		}
+	}
+	if len(events) > 0 {
+		fmt.Fprintf(&text, "\nCodes of [events](#events): %s.\n", strings.Join(events, ", "))
 	}
 	return text.String()
 }

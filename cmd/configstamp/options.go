@@ -33,7 +33,7 @@ type common struct {
 	serving
 	kubeconfig    string
 	namespace     string
-	keySecret     string
+	name          string
 	keyGrace      time.Duration
 	namespaces    []string
 	sources       []string
@@ -50,15 +50,15 @@ type common struct {
 }
 
 func (o *common) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty: as a Pod inside it")
-	flags.StringVar(&o.namespace, "namespace", "configstamp", "configstamp's own namespace, which holds its key and its lease")
-	flags.StringVar(&o.keySecret, "key-secret", "configstamp-key", "Secret in that namespace with the digest keys; created on the first start")
-	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long configstamp waits after a newer key appears before it makes digests with that key")
-	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve only these namespaces, all opted in, without any right outside them; empty: all namespaces, opted in as --opt-in says")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the Pod's service account")
+	flags.StringVar(&o.namespace, "namespace", "configstamp", "configstamp's own namespace")
+	flags.StringVar(&o.name, "name", "configstamp", "name of this installation, its Service and its webhook configurations; followed by -key and -authority of its Secrets, by -controller of its Lease")
+	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long after a newer key appears configstamp begins to use it")
+	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve only these namespaces, all opted in, without rights elsewhere; empty: all, opted in as --opt-in says")
 	flags.StringVar((*string)(&o.optIn), "opt-in", string(checksum.OptInLabelled), "which namespaces are opted in: labelled: those with the label "+checksum.InjectLabel+"="+checksum.InjectEnabled+"; "+
-		"all: each without the label "+checksum.InjectLabel+"="+checksum.InjectDisabled+", except those that are never served, which then include "+strings.Join(checksum.OptInAll.Excluded(), " and ")+". It cannot be combined with --namespaces. The webhook configuration has to say the same")
-	flags.StringSliceVar(&o.sources, "sources", []string{"configmaps", "secrets"}, "what counts; with configmaps alone, no right to read Secrets is needed but to configstamp's own, and a change of a Secret restarts nothing")
-	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces that are never served, in addition to configstamp's own; ignored with --namespaces. The webhook configuration has to say the same")
+		"all: those without the label "+checksum.InjectLabel+"="+checksum.InjectDisabled+", except "+strings.Join(checksum.OptInAll.Excluded(), " and ")+"; not with --namespaces; the webhook configuration has to match")
+	flags.StringSliceVar(&o.sources, "sources", []string{"configmaps", "secrets"}, "what counts; with configmaps alone, configstamp needs no right to read Secrets but its own, and Secrets restart nothing")
+	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces that are never served, beside configstamp's own; ignored with --namespaces; the webhook configuration has to match")
 	flags.StringSliceVar(&o.ignoreSources, "ignore-sources", []string{"configmap/kube-root-ca.crt", "configmap/openshift-service-ca.crt"}, "sources that never count, in any namespace")
 	o.settings = map[string]*string{}
 	for _, setting := range checksum.Settings() {
@@ -68,16 +68,14 @@ func (o *common) add(flags *pflag.FlagSet) {
 			o.settings[setting.Name()] = flags.String(setting.Name(), "", strings.ReplaceAll(usage, "`", ""))
 		}
 	}
-	flags.StringSliceVar(&o.dialects, "dialects", nil, "other products whose annotations count too, and opt in: reloader, wave; the webhook configuration then needs the entry dialects.configstamp.dev")
-	flags.StringArrayVar(&o.workloads, "workload", nil, "custom kind with a pod template, as group/version/resource=path.to.template[,rollout=Condition], whose status condition is True when a rollout is healthy and False when it has failed; may be repeated; "+
-		"Argo Rollouts, DeploymentConfigs, CloneSets and Knative Services need no flag: configstamp looks after them while the cluster serves them")
-	flags.BoolVar(&o.providers, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report; "+
-		"as soon as the cluster serves secretproviderclasspodstatuses")
-	flags.BoolVar(&o.pins, "pins", false, "let workloads pin (configstamp.dev/pin): their pods start with the content that their templates were stamped with, from snapshots; "+
-		"needs the right to create and delete ConfigMaps, and to list Jobs; the webhook configuration then needs the entry pins.configstamp.dev")
+	flags.StringSliceVar(&o.dialects, "dialects", nil, "products whose annotations count too, and opt in: reloader, wave; needs the webhook entry dialects.configstamp.dev")
+	flags.StringArrayVar(&o.workloads, "workload", nil, "custom kind with a pod template, as group/version/resource=path.to.template[,rollout=Condition]; the condition is True when a rollout is healthy, False when it has failed; may be repeated")
+	flags.BoolVar(&o.providers, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report")
+	flags.BoolVar(&o.pins, "pins", false, "let workloads pin (configstamp.dev/pin): their pods start with the content of their stamps; "+
+		"needs the rights to create and delete ConfigMaps and to list Jobs, and the webhook entry pins.configstamp.dev")
 	o.serving.add(flags)
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
-	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0: what an operator acts on; 2: each admission; 4: what client-go does; at most %d", maxVerbosity))
+	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("verbosity: 0: what an operator acts on; 2: each admission; 4: client-go; at most %d", maxVerbosity))
 }
 
 func (o *common) check() error {

@@ -79,7 +79,7 @@ func newProcess(o *common, name string) (*process, error) {
 		config:   config,
 		served:   served,
 		store:    store,
-		keys:     keyring.New(secrets, o.namespace, o.keySecret, o.keyGrace, clock.RealClock{}),
+		keys:     keyring.New(secrets, o.namespace, o.name+"-key", o.keyGrace, clock.RealClock{}),
 		registry: registry,
 		started:  time.Now(),
 		signs:    map[string]func() time.Time{"sources": store.LastSign, "namespaces": spaces.LastSign},

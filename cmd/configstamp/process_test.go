@@ -202,9 +202,10 @@ func TestWhatIsSentAtTheEndFitsTheGracePeriod(t *testing.T) {
 			grace = time.Duration(*deployment.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
 		}
 	}
-	flags := webhookCommand().Flags()
-	linger, _ := flags.GetDuration("shutdown-linger")
-	drain, _ := flags.GetDuration("shutdown-drain")
+	linger, err := webhookCommand().Flags().GetDuration("shutdown-linger")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if all := linger + drain + webhookTellsWithin; all >= grace {
 		t.Errorf("the webhook may take %s, and has %s", all, grace)
 	}

@@ -38,7 +38,6 @@ func TestReferenceSaysWhatTheCodeSays(t *testing.T) {
 		"both":        flagTable(webhook, both),
 		"webhook":     flagTable(webhook, func(flag *pflag.Flag) bool { return !both(flag) }),
 		"controller":  flagTable(controller, func(flag *pflag.Flag) bool { return !both(flag) }),
-		"check":       flagTable(flagsOf(t, "check"), func(*pflag.Flag) bool { return true }),
 		"events":      eventTable(),
 		"outcomes":    outcomeTable(),
 	} {
@@ -147,15 +146,19 @@ func outcomeTable() string {
 	return table.String()
 }
 
-// eventTable is one row for each reason that an event tells of; those of one event
-// stand together.
+// eventTable has one row for each reason with an event, and then the codes of type Normal.
 func eventTable() string {
 	rows := slices.DeleteFunc(reason.Rows(), func(row reason.Row) bool { return row.Event == "" })
 	slices.SortStableFunc(rows, func(a, b reason.Row) int { return cmp.Compare(a.Event, b.Event) })
 	var table strings.Builder
-	table.WriteString("| event | type | code | meaning |\n|---|---|---|---|\n")
+	table.WriteString("| event | code | meaning |\n|---|---|---|\n")
+	var normal []string
 	for _, row := range rows {
-		fmt.Fprintf(&table, "| `%s` | %s | `%s` | %s |\n", row.Event, row.Type, row.Code, sentence(row))
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s |\n", row.Event, row.Code, sentence(row))
+		if row.Type == reason.Normal {
+			normal = append(normal, "`"+row.Code+"`")
+		}
 	}
+	fmt.Fprintf(&table, "\nOf type Normal are %s. All others are Warnings.\n", strings.Join(normal, ", "))
 	return table.String()
 }

@@ -57,10 +57,8 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 		"no workers":                     {args: []string{"controller", "--workers=0"}, want: "--workers=0"},
 		"half a workload at once":        {args: []string{"controller", "--max-unsettled=0.5"}, want: `"0.5" for "--max-unsettled" flag: want a whole number`},
 		"less than none of a namespace":  {args: []string{"controller", "--max-unsettled-per-namespace=-1"}, want: "--max-unsettled-per-namespace=-1"},
-		"a halt that is none":            {args: []string{"controller", "--foreign-halt=0s"}, want: "--foreign-halt=0s"},
 		"snapshots, fewer than none":     {args: []string{"controller", "--snapshots=-1"}, want: "--snapshots=-1"},
 		"snapshots that go at once":      {args: []string{"controller", "--snapshot-grace=0s"}, want: "--snapshot-grace=0s"},
-		"looking without a pause":        {args: []string{"controller", "--snapshot-interval=0s"}, want: "--snapshot-interval=0s"},
 		"copies that roll otherwise":     {args: []string{"controller", "--replicated=alone"}, want: "--replicated=alone: want together or each"},
 		"an environment variable":        {args: []string{"controller"}, environment: map[string]string{"CONFIGSTAMP_SETTLE": "soon"}, want: "CONFIGSTAMP_SETTLE"},
 		"a kubeconfig that is not there": {args: []string{"controller", "--kubeconfig=/nowhere"}, want: "/nowhere"},
@@ -106,8 +104,8 @@ func TestHelpNamesNoValueAfterAWordOfItsText(t *testing.T) {
 func TestHelpListsFlagsAsTheyAreDeclared(t *testing.T) {
 	for command, order := range map[string][]string{
 		"controller": {"--tls-cert-file", "--tls-key-file", "--max-unsettled ", "--max-unsettled-per-namespace", "--soak", "--first-soak", "--crash-deadline"},
-		"webhook":    {"--namespace ", "--key-secret", "--restart-on", "--mode ", "--pause ", "--shutdown-linger", "--shutdown-drain"},
-		"check":      {"--webhook-configuration", "--server"},
+		"webhook":    {"--namespace ", "--key-grace", "--restart-on", "--mode ", "--pause ", "--freshness-timeout", "--shutdown-linger"},
+		"check":      {"--name", "--server"},
 	} {
 		help, err := execute(t, command, "--help")
 		if err != nil {

@@ -33,9 +33,6 @@ type serving struct {
 	certFile      string
 	keyFile       string
 	selfManaged   bool
-	service       string
-	configuration string
-	caSecret      string
 
 	clientCAFile string
 	clientNames  []string
@@ -44,17 +41,14 @@ type serving struct {
 func (s *serving) add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.metricsAddress, "metrics-address", ":8080", "address of /metrics, and of /healthz and /readyz unless --health-address is given")
 	flags.BoolVar(&s.metricsTLS, "metrics-tls", false, "serve /metrics with TLS and the serving certificate; needs --health-address")
-	flags.StringVar(&s.healthAddress, "health-address", "", "separate address of /healthz and /readyz, without TLS; needed if the kubelet cannot reach --metrics-address")
-	flags.StringVar(&s.pprofAddress, "pprof-address", "", "loopback address of Go's profiles (/debug/pprof/), such as 127.0.0.1:6060; empty: no profiles")
-	flags.StringVar(&s.tlsMinVersion, "tls-min-version", "1.3", "oldest version of TLS that is spoken to callers: 1.2 or 1.3")
-	flags.StringVar(&s.certFile, "tls-cert-file", "", "certificate (PEM) to serve with, such as cert-manager's mounted tls.crt; reloaded when it changes")
+	flags.StringVar(&s.healthAddress, "health-address", "", "separate address of /healthz and /readyz, without TLS, if the kubelet cannot reach --metrics-address")
+	flags.StringVar(&s.pprofAddress, "pprof-address", "", "loopback address of Go's profiles, such as 127.0.0.1:6060; empty: none")
+	flags.StringVar(&s.tlsMinVersion, "tls-min-version", "1.3", "oldest TLS version for callers: 1.2 or 1.3")
+	flags.StringVar(&s.certFile, "tls-cert-file", "", "serving certificate (PEM), such as cert-manager's tls.crt; reloaded when it changes")
 	flags.StringVar(&s.keyFile, "tls-key-file", "", "its private key (PEM)")
-	flags.BoolVar(&s.selfManaged, "self-managed-certificate", false, "sign the certificate ourselves and maintain the caBundle of our webhook configuration, for clusters without cert-manager")
-	flags.StringVar(&s.service, "service", "configstamp", "name of the Service through which the API server calls us; with --self-managed-certificate")
-	flags.StringVar(&s.configuration, "webhook-configuration", "configstamp", "name of our MutatingWebhookConfiguration; with --self-managed-certificate")
-	flags.StringVar(&s.caSecret, "ca-secret", certs.DefaultSecretName, "Secret in configstamp's own namespace with the authority that signs; with --self-managed-certificate; created on the first start")
-	flags.StringVar(&s.clientCAFile, "client-ca-file", "", "certificates (PEM) of the authorities that sign the API server's client certificate; nobody without one is answered where the API server calls us; reloaded when it changes. Empty: anybody is answered")
-	flags.StringSliceVar(&s.clientNames, "client-names", nil, "common names or DNS names, of which the client certificate has to have one; needed with --client-ca-file")
+	flags.BoolVar(&s.selfManaged, "self-managed-certificate", false, "sign the certificate, and maintain the caBundle of the webhook configuration, without cert-manager")
+	flags.StringVar(&s.clientCAFile, "client-ca-file", "", "certificates (PEM) of the authorities that sign the API server's client certificate: callers without one are refused; reloaded when it changes; empty: all callers are answered")
+	flags.StringSliceVar(&s.clientNames, "client-names", nil, "common names or DNS names, one of which the client certificate has; needed with --client-ca-file")
 }
 
 func (s *serving) check() error {
@@ -102,10 +96,12 @@ func loopback(address string) bool {
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
-// certificate is what the process serves with, and is called by the webhook configuration.
-func (o *common) certificate(p *process, called certs.Configuration) (*certs.Source, error) {
+// certificate returns what the process serves with. validating is whether a ValidatingWebhookConfiguration
+// has the API server call it, and not a MutatingWebhookConfiguration.
+func (o *common) certificate(p *process, validating bool) (*certs.Source, error) {
 	if o.selfManaged {
-		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, Configuration: called, SecretName: o.caSecret})
+		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.name,
+			Configuration: certs.Configuration{Name: o.name, Validating: validating}, SecretName: o.name + "-authority"})
 	}
 	return certs.FromFiles(o.certFile, o.keyFile), nil
 }

@@ -23,9 +23,9 @@ import (
 // plumbing are the flags that decide neither policy nor pace, and those that name
 // namespaces: the chart does not publish them. A new flag is published unless it is here.
 var plumbing = []string{
-	"address", "ca-secret", "client-ca-file", "client-names", "excluded-namespaces", "health-address", "impact-address", "impact-configuration", "impact-kinds", "key-grace", "key-secret", "kubeconfig", "leader-elect", "lease", "log-format",
-	"metrics-address", "metrics-tls", "namespace", "namespaces", "pprof-address", "self-managed-certificate", "service", "shutdown-drain",
-	"shutdown-linger", "tls-cert-file", "tls-key-file", "tls-min-version", "v", "webhook-configuration", "workers",
+	"address", "client-ca-file", "client-names", "excluded-namespaces", "health-address", "impact-address", "impact-kinds", "key-grace", "kubeconfig", "log-format",
+	"metrics-address", "metrics-tls", "name", "namespace", "namespaces", "pprof-address", "self-managed-certificate",
+	"shutdown-linger", "tls-cert-file", "tls-key-file", "tls-min-version", "v", "workers",
 }
 
 // published are the defaults of the flags that the chart publishes.

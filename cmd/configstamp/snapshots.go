@@ -16,31 +16,28 @@ import (
 	"github.com/configstamp/configstamp/internal/snapshot"
 )
 
-// snapshotOptions say which snapshots stay, and when the others go.
-type snapshotOptions struct {
-	bounds   snapshot.Bounds
-	interval time.Duration
-}
+// snapshotOptions say which snapshots are kept, and for how long.
+type snapshotOptions snapshot.Bounds
 
 func (o *snapshotOptions) add(flags *pflag.FlagSet) {
-	flags.IntVar(&o.bounds.Keep, "snapshots", 10, "with --pins: how many snapshots of a ConfigMap stay while it exists although nothing names them, the newest")
-	flags.DurationVar(&o.bounds.Grace, "snapshot-grace", time.Hour, "with --pins: for how long nothing may have named a snapshot that is deleted")
-	flags.DurationVar(&o.interval, "snapshot-interval", 10*time.Minute, "with --pins: how often a namespace is looked at for such, where something has happened; elsewhere one sixth as often")
+	flags.IntVar(&o.Keep, "snapshots", 10, "with --pins: unused snapshots that are kept of each ConfigMap, the newest")
+	flags.DurationVar(&o.Grace, "snapshot-grace", time.Hour, "with --pins: how long a snapshot has to be unused before it is deleted")
 }
+
+// collectEvery is how often a namespace is looked at in which something has happened, unless
+// the grace is short; elsewhere it is one sixth as often.
+const collectEvery = 10 * time.Minute
 
 // leastGrace is longer than an admission takes to be stored.
 const leastGrace = 10 * time.Second
 
 func (o *snapshotOptions) check() error {
 	var errs []error
-	if o.bounds.Keep < 0 {
-		errs = append(errs, fmt.Errorf("--snapshots=%d: want no less than 0", o.bounds.Keep))
+	if o.Keep < 0 {
+		errs = append(errs, fmt.Errorf("--snapshots=%d: want no less than 0", o.Keep))
 	}
-	if o.bounds.Grace < leastGrace {
-		errs = append(errs, fmt.Errorf("--snapshot-grace=%s: want no less than %s", o.bounds.Grace, leastGrace))
-	}
-	if o.interval < time.Second {
-		errs = append(errs, fmt.Errorf("--snapshot-interval=%s: want no less than 1s", o.interval))
+	if o.Grace < leastGrace {
+		errs = append(errs, fmt.Errorf("--snapshot-grace=%s: want no less than %s", o.Grace, leastGrace))
 	}
 	return errors.Join(errs...)
 }
@@ -57,8 +54,8 @@ func (o *controllerOptions) collectSnapshots(p *process, c *controller.Controlle
 		Tell: func(about *corev1.ObjectReference, why reason.Reason, text string) {
 			p.events.Eventf(about, nil, why.EventType(), why.Event(), "Collect", "%s", text)
 		},
-		Bounds:   o.snapshots.bounds,
-		Interval: o.snapshots.interval,
+		Bounds:   snapshot.Bounds(o.snapshots),
+		Interval: min(collectEvery, o.snapshots.Grace/6),
 		Clock:    clock.RealClock{},
 		Registry: p.registry,
 	})

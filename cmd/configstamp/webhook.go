@@ -28,7 +28,6 @@ type webhookOptions struct {
 	address          string
 	freshnessTimeout time.Duration
 	linger           time.Duration
-	drain            time.Duration
 }
 
 func webhookCommand() *cobra.Command {
@@ -42,12 +41,15 @@ func webhookCommand() *cobra.Command {
 	flags := command.Flags()
 	o.add(flags)
 	flags.StringVar(&o.address, "address", ":8443", "address at which the API server calls the webhook")
-	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "how long a person's request may wait for the proof that memory holds what the API server holds; our own re-admissions may wait for three quarters of the webhook's timeoutSeconds")
-	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to go on serving after a signal to stop, until the API server has noticed")
-	flags.DurationVar(&o.drain, "shutdown-drain", 15*time.Second, "how long requests that are under way may take after that")
+	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "how long a request may wait for the proof that the cache is up to date; re-admissions by configstamp: three quarters of the webhook's timeoutSeconds")
+	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to serve after a signal to stop, until the API server has noticed; requests under way may take 15s more")
 	describeEnvironment(command)
 	return command
 }
+
+// drain is how long requests under way may take after --shutdown-linger. The chart's
+// terminationGracePeriodSeconds has room for both.
+const drain = 15 * time.Second
 
 // The check of a re-admission of our own takes ownPatience at most, whatever the API server
 // waits for us, and has ownParallel requests under way: with those of people they are as
@@ -73,7 +75,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	if err != nil {
 		return err
 	}
-	certificate, err := o.certificate(p, certs.Configuration{Name: o.configuration})
+	certificate, err := o.certificate(p, false)
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		return fmt.Errorf("listening for admissions: %w; choose another --address", err)
 	}
 	clients, followClients := o.clients(ctx)
-	server := &admission.Server{Handler: serves, GetCertificate: certificate.GetCertificate, MinVersion: o.minTLS(), Clients: clients, Linger: o.linger, Drain: o.drain, Refused: handler.Metrics.Refused}
+	server := &admission.Server{Handler: serves, GetCertificate: certificate.GetCertificate, MinVersion: o.minTLS(), Clients: clients, Linger: o.linger, Drain: drain, Refused: handler.Metrics.Refused}
 	ready := func() error { return p.ableToAdmit(ctx, certificate) }
 
 	// What the server needs outlives it: requests under way still read the

@@ -13,7 +13,7 @@ import (
 // Pinning are options with pins, and with a collection that is seen in the time of a batch.
 func Pinning(o harness.Options) harness.Options {
 	o.Webhook = append(slices.Clone(o.Webhook), "--pins")
-	o.Controller = append(slices.Clone(o.Controller), "--pins", "--snapshots=1", "--snapshot-grace=10s", "--snapshot-interval=1s")
+	o.Controller = append(slices.Clone(o.Controller), "--pins", "--snapshots=1", "--snapshot-grace=10s")
 	return o
 }
 

@@ -137,10 +137,9 @@ func (p *Product) Args(process *Process) []string {
 		"--tls-cert-file=" + p.CertificateFile(), "--tls-key-file=" + p.KeyFile(),
 	}
 	if slices.Contains(p.Webhooks, process) {
-		// No Service has to learn that a replica leaves. A connection without a request
-		// counts as under way for 5 s (net/http), so the drain is longer than that.
+		// No Service has to learn that a replica leaves.
 		return slices.Concat([]string{"webhook"}, common, []string{
-			"--address=127.0.0.1:0", "--shutdown-linger=0s", "--shutdown-drain=8s", "--freshness-timeout=" + p.freshness.String(),
+			"--address=127.0.0.1:0", "--shutdown-linger=0s", "--freshness-timeout=" + p.freshness.String(),
 		}, p.options.Webhook)
 	}
 	// Without nodes no rollout ever ends; package rollouts has nodes, and steps. Without a

@@ -23,8 +23,7 @@ const Settle = 300 * time.Millisecond
 const margin = 1200 * time.Millisecond
 
 // easyTimeout is the timeoutSeconds of webhooks that are at ease; easyFreshness, the
-// time of their check against the API server, is less, so that they get to answer, also
-// when they are to stop (--shutdown-drain).
+// time of their check against the API server, is less, so that they get to answer.
 const (
 	easyTimeout   = 10 * time.Second
 	easyFreshness = 7 * time.Second

@@ -67,8 +67,7 @@ func containersOf(manifest string) ([]corev1.Container, error) {
 // certificate from: package harness has its own.
 func ofPods(flag string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
-	return slices.Contains([]string{"address", "metrics-address", "impact-address", "impact-configuration",
-		"self-managed-certificate", "service", "webhook-configuration", "ca-secret"}, name)
+	return slices.Contains([]string{"address", "metrics-address", "impact-address", "self-managed-certificate"}, name)
 }
 
 // watch does what a kubelet does, and fails the test where a kubelet starts a container

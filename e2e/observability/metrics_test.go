@@ -42,7 +42,7 @@ func knownMetrics(t *testing.T) map[string]metric {
 			}
 		}
 		cells := strings.Split(line, " | ")
-		if len(cells) != 5 || !strings.HasPrefix(cells[0], "| `configstamp_") {
+		if len(cells) != 4 || !strings.HasPrefix(cells[0], "| `configstamp_") {
 			continue
 		}
 		m := metric{kind: cells[1], labels: map[string][]string{}}

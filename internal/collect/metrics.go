@@ -17,11 +17,11 @@ func newMetrics(registry prometheus.Registerer) metrics {
 	m := metrics{
 		collected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_snapshots_collected_total",
-			Help: "Snapshots that nothing names any more: deleted, or failed to be. Only with --pins.",
+			Help: "Unused snapshots: deleted, or not. Only with --pins.",
 		}, []string{"result"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "configstamp_snapshots_lost_total",
-			Help: "Snapshots that were gone while something named them, and could not be made again, as their sources hold something else. Only with --pins.",
+			Help: "Snapshots in use that were deleted and cannot be made again. Only with --pins.",
 		}),
 	}
 	m.collected.WithLabelValues(resultDeleted)

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the stories in testdata")
 var now = time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
 
 func limits() rollout.Limits {
-	return rollout.Limits{Step: 1, Settle: 2 * time.Second, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 10 * time.Minute, ForeignHalt: time.Hour}
+	return rollout.Limits{Step: 1, Settle: 2 * time.Second, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 10 * time.Minute}
 }
 
 var config = checksum.Source{Kind: checksum.ConfigMap, Name: "payment-api-config"}

@@ -19,7 +19,7 @@ func NewMetrics(registry prometheus.Registerer, refused func(status int)) *Metri
 		refused: refused,
 		pods: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_pod_pins_total",
-			Help: "New Pods whose template names snapshots, by whether all, some or none of their references were pinned. Only with --pins.",
+			Help: "New Pods whose template names snapshots, by whether all, some or none were used. Only with --pins.",
 		}, []string{"result"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "configstamp_pod_pin_duration_seconds",

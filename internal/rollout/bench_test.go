@@ -24,7 +24,7 @@ const (
 func benchLimits() rollout.Limits {
 	return rollout.Limits{
 		Step: 1, Settle: time.Second, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second,
-		RolloutDeadline: 10 * time.Minute, ForeignHalt: time.Hour,
+		RolloutDeadline: 10 * time.Minute,
 	}
 }
 

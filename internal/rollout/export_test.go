@@ -7,6 +7,9 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
+// ForeignHalt is the time that simulations compute with.
+const ForeignHalt = foreignHalt
+
 // Check reports a workload that would be on trial for ever.
 func (p *Planner) Check() error {
 	for _, t := range p.all {

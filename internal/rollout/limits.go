@@ -14,9 +14,6 @@ type Limits struct {
 	Unsettled Budget
 	// UnsettledPerNamespace is the same in each namespace; 0: nine tenths of it.
 	UnsettledPerNamespace int
-	// ForeignHalt is for how long a change of a replicated ConfigMap stops in the
-	// namespaces in which nothing has failed.
-	ForeignHalt time.Duration
 	// ReplicatedEach makes each copy of a replicated ConfigMap a change of its own.
 	ReplicatedEach bool
 	// Settle is how long a source must have rested before a roll; several edits within
@@ -42,6 +39,9 @@ const (
 	// replicatedWithin is how far apart the first copies of a replicated ConfigMap may
 	// be written.
 	replicatedWithin = time.Minute
+	// foreignHalt is for how long a change of a replicated ConfigMap stops in the namespaces
+	// in which nothing has failed.
+	foreignHalt = time.Hour
 	// lookWithin is how long a workload whose turn has come may take to be looked at,
 	// and a rollout that holds a slot longer than it may to be judged.
 	lookWithin = time.Minute

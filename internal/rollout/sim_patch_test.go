@@ -167,7 +167,7 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 		}
 		most := 1
 		if c.copies > 1 {
-			halt := w.limits.ForeignHalt
+			halt := rollout.ForeignHalt
 			if w.undos > 0 {
 				halt -= time.Minute // a new leader counts an undo from when the content was written
 			}

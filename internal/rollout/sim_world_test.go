@@ -116,7 +116,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, seed: seed, now: began, zero: began, lag: 200 * time.Millisecond,
 		limits: rollout.Limits{Step: 1, Unsettled: rollout.Number(10), UnsettledPerNamespace: 9, Settle: settle, Soak: 10 * time.Second,
-			CrashDeadline: 30 * time.Second, RolloutDeadline: 10 * time.Minute, ForeignHalt: time.Hour},
+			CrashDeadline: 30 * time.Second, RolloutDeadline: 10 * time.Minute},
 		apps: map[workload.Ref]*app{}, bySource: map[rollout.SourceRef][]workload.Ref{}, contents: map[rollout.SourceRef]*content{},
 		written: map[rollout.SourceRef]time.Time{}, all: map[int]*content{}, behind: map[rollout.SourceRef]version{}, due: map[rollout.SourceRef]time.Time{},
 	}

@@ -177,7 +177,7 @@ func (p *Planner) foreignLimit(c *opened, now time.Time) (trials int, until time
 	case failed == 1:
 		return 1, time.Time{}
 	}
-	if until = last.Add(p.limits.ForeignHalt); until.After(now) {
+	if until = last.Add(foreignHalt); until.After(now) {
 		return 0, until
 	}
 	return 1, until

@@ -32,11 +32,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_impact_reviews_total",
-			Help: "Edits of ConfigMaps and Secrets that were reviewed for impact warnings, by result; each was allowed.",
+			Help: "Edits that were reviewed for impact warnings; each was allowed.",
 		}, []string{"result"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "configstamp_impact_review_duration_seconds",
-			Help:    "Time that a review for impact warnings took, from its decoded request to the answer.",
+			Help:    "Time from a decoded review for impact warnings to its answer.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 3},
 		}),
 	}

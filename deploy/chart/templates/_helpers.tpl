@@ -191,7 +191,7 @@ caBundle would stay alone, and the API server refuses such an entry.
 {{/* The flags of both processes. */}}
 {{- define "configstamp.args" -}}
 - --namespace={{ .Release.Namespace }}
-- --key-secret={{ include "configstamp.name" . }}-key
+- --name={{ include "configstamp.name" . }}
 {{- if .Values.namespaces }}
 - --namespaces={{ join "," .Values.namespaces }}
 {{- else }}
@@ -238,7 +238,7 @@ caBundle would stay alone, and the API server refuses such an entry.
 {{- define "configstamp.snapshots" -}}
 {{- if include "configstamp.pins" . -}}
 {{- with .Values.pins }}
-{{- include "configstamp.flags" (dict "snapshots" .snapshots "snapshotGrace" .grace "snapshotInterval" .interval) }}
+{{- include "configstamp.flags" (dict "snapshots" .snapshots "snapshotGrace" .grace) }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -247,9 +247,6 @@ caBundle would stay alone, and the API server refuses such an entry.
 {{- define "configstamp.certificate" -}}
 {{- if eq .Values.certificates.mode "self-managed" }}
 - --self-managed-certificate
-- --service={{ include "configstamp.name" . }}
-- --webhook-configuration={{ include "configstamp.name" . }}
-- --ca-secret={{ include "configstamp.name" . }}-authority
 {{- else }}
 - --tls-cert-file=/certificate/tls.crt
 - --tls-key-file=/certificate/tls.key

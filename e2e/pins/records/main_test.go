@@ -23,11 +23,11 @@ import (
 var run *harness.Run
 
 // Nothing is kept for long, so that collection is seen.
-const grace, interval = 10 * time.Second, time.Second
+const grace = 10 * time.Second
 
 func options() harness.Options {
 	return harness.Options{Settle: harness.Settle, Webhook: []string{"--pins"}, Controller: []string{
-		"--pins", "--snapshots=1", "--snapshot-grace=" + grace.String(), "--snapshot-interval=" + interval.String(),
+		"--pins", "--snapshots=1", "--snapshot-grace=" + grace.String(),
 	}}
 }
 

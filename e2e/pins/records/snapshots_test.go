@@ -141,7 +141,7 @@ func TestCollection(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(grace + 3*interval)
+	time.Sleep(3 * grace / 2)
 	found := snapshots(t, s)
 	for i, name := range names {
 		if _, is := found[name]; is != (i >= 3) {

@@ -105,7 +105,7 @@ func New(config *rest.Config, server discovery.Client, options Options) (*Writer
 		objects: map[rollout.SourceRef]seen{},
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_report_writes_total",
-			Help: "Writes of ConfigRollouts, by what became of them: written, refused (nothing is written in that namespace for ten minutes), or failed (tried again).",
+			Help: "Writes of ConfigRollouts: written, refused (none in that namespace for ten minutes), or failed (tried again).",
 		}, []string{"result"}),
 	}
 	for _, result := range []string{written, refusedForGood, failed} {

@@ -122,7 +122,7 @@ func newArchive(client func(namespace string) configMaps, options Options) *Arch
 		recent: map[types.NamespacedName]recent{},
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_snapshots_made_total",
-			Help: "Snapshots of ConfigMaps that had to be there, by what came of it. Only with --pins.",
+			Help: "Snapshots that a workload needs, by result. Only with --pins.",
 		}, []string{"result"}),
 	}
 	for _, result := range []reason.Reason{
