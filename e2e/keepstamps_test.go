@@ -161,7 +161,7 @@ func TestKeepStamps_AnUndo(t *testing.T) {
 }
 
 // A source that is no longer used keeps its stamp, to no effect, until the template changes while the webhook answers.
-// Whoever opts a workload out can remove the stamps in the same update.
+// Whoever opts a workload out can remove the stamps in the same update, and whoever uninstalls can do so later.
 func TestKeepStamps_WhatIsRemoved(t *testing.T) {
 	k := keeping(t)
 	k.Put(strings.Replace(k.manifests["cronjob/w"], "        metadata: {labels: {app: w}}\n", "", 1)) // which a CronJob's template does not need
@@ -187,6 +187,14 @@ func TestKeepStamps_WhatIsRemoved(t *testing.T) {
 	wantStamps(t, plain, "deployment/w", "configmap/c")
 	plain.Put(deployment("w", "configmap/c"))
 	wantStamped(t, plain, "deployment/w")
+
+	k.Kubectl("delete", "-f", "../deploy/keep-stamps.yaml")
+	k.Eventually("removing stamps without the policy", func() error {
+		if stamps := harness.Stamps(k.Put(k.manifests["daemonset/w"])); len(stamps) > 0 {
+			return fmt.Errorf("there are %v", stamps)
+		}
+		return nil
+	})
 }
 
 // While the webhook answers, it decides as it does without the policy.
