@@ -249,4 +249,5 @@ release-install: $(HELM)
 	rm -r $(PACKED)/chart
 	$(RENDER) >$(PACKED)/install.yaml
 	$(RENDER) --set certificates.mode=self-managed >$(PACKED)/install-self-managed.yaml
+	$(RENDER) --set keepStamps=on --show-only templates/keepstamps.yaml >$(PACKED)/keep-stamps.yaml
 	grep -q 'image: $(IMAGE)$(if $(DIGEST),@$(DIGEST),:$(VERSION))$$' $(PACKED)/install.yaml

@@ -45,6 +45,11 @@ func TestNoExpressionGoesThroughManyKeys(t *testing.T) {
 					check(policy.Name, "a validation", validation.Expression+validation.MessageExpression)
 				}
 			}
+			for _, policy := range all[*admissionregistrationv1.MutatingAdmissionPolicy](objects) {
+				if !conditions(policy.Name, policy.Spec.MatchConditions) {
+					t.Errorf("%s looks at objects of many keys", policy.Name)
+				}
+			}
 			for _, configuration := range all[*admissionregistrationv1.MutatingWebhookConfiguration](objects) {
 				for _, webhook := range configuration.Webhooks {
 					conditions(webhook.Name, webhook.MatchConditions)

@@ -61,7 +61,7 @@ var everything = []string{
 	"webhook.extraArgs={--freshness-timeout=1s}", "priorityClassName=high", "imagePullSecrets[0].name=pull", "podLabels.team=x",
 	"impact.secrets=true", "impact.serviceAccounts={ci/deployer}",
 	"clientCertificates.ca.configMap=clients", "clientCertificates.names={kube-apiserver,other}", "networkPolicy.controlPlane={10.0.0.0/28,fd00::/64}",
-	"pins.enabled=true", "policy.pin=true", "pins.snapshots=3", "admissionPolicy.alsoOnSnapshots={team,example.com/owner}",
+	"pins.enabled=true", "policy.pin=true", "pins.snapshots=3", "admissionPolicy.alsoOnSnapshots={team,example.com/owner}", "keepStamps=on",
 }
 
 // variants are values that have to render well.
@@ -69,13 +69,13 @@ var variants = map[string][]string{
 	"nothing set":             nil,
 	"self-managed":            {"certificates.mode=self-managed"},
 	"another issuer":          {"certificates.issuerRef.name=corporate", "certificates.issuerRef.kind=ClusterIssuer"},
-	"namespaced":              {"namespaces={a,b}"},
+	"namespaced":              {"namespaces={a,b}", "keepStamps=on"},
 	"namespaced, and signed":  {"namespaces={a}", "certificates.mode=self-managed"},
 	"one replica":             {"replicas=1"},
 	"loopback":                {"metrics.exposure=loopback"},
 	"a service monitor":       {"metrics.serviceMonitor.enabled=true"},
 	"the namespace":           {"namespace.create=true"},
-	"the whole cluster":       {"optIn=all", "pins.enabled=true", "dialects={wave}", "impact.secrets=true"},
+	"the whole cluster":       {"optIn=all", "pins.enabled=true", "dialects={wave}", "impact.secrets=true", "keepStamps=on"},
 	"without a policy":        {"admissionPolicy.enabled=false"},
 	"pins":                    {"pins.enabled=true"},
 	"pins, namespaced":        {"namespaces={a,b}", "pins.enabled=true"},

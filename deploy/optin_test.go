@@ -81,30 +81,35 @@ func TestOptIn_OurPolicies(t *testing.T) {
 		"optIn=all":      {isNotOut, isIn, "request.namespace in ['bank', 'configstamp', 'kube-system', 'kube-node-lease']"},
 		"optIn=null":     {isIn, isNotOut, "request.namespace in ['bank', 'configstamp']"}, // values of an earlier chart
 	} {
-		objects, seen := rendered(t, values, "excludedNamespaces={bank}", "pins.enabled=true"), 0
+		objects, seen := rendered(t, values, "excludedNamespaces={bank}", "pins.enabled=true", "keepStamps=on"), 0
+		expressions := map[string]string{} // by policy
 		for _, policy := range all[*admissionregistrationv1.ValidatingAdmissionPolicy](objects) {
-			text := ""
 			for _, variable := range policy.Spec.Variables {
-				text += variable.Expression + "\n"
+				expressions[policy.Name] += variable.Expression + "\n"
 			}
 			for _, validation := range policy.Spec.Validations {
-				text += validation.Expression + "\n"
+				expressions[policy.Name] += validation.Expression + "\n"
 			}
+		}
+		for _, variable := range only[*admissionregistrationv1.MutatingAdmissionPolicy](t, objects).Spec.Variables {
+			expressions["configstamp-keep-stamps"] += variable.Expression + "\n"
+		}
+		for name, text := range expressions {
 			ofNamespace := "namespaceObject.metadata.?labels[?'configstamp.dev/inject']."
-			switch policy.Name {
-			case "configstamp", "configstamp-snapshots":
+			switch name {
+			case "configstamp", "configstamp-snapshots", "configstamp-keep-stamps":
 				if !strings.Contains(text, ofNamespace+want.namespace) || strings.Contains(text, ofNamespace+want.not) {
-					t.Errorf("%s: %s asks otherwise for the label of the Namespace", values, policy.Name)
+					t.Errorf("%s: %s asks otherwise for the label of the Namespace", values, name)
 				}
 			case "configstamp-report":
 			default:
 				continue
 			}
 			if seen++; !strings.Contains(text, want.never) {
-				t.Errorf("%s: %s never serves others:\n%s", values, policy.Name, text)
+				t.Errorf("%s: %s never serves others:\n%s", values, name, text)
 			}
 		}
-		if seen != 3 {
+		if seen != 4 {
 			t.Errorf("%s: %d policies were looked at", values, seen)
 		}
 		for _, container := range only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers {

@@ -191,3 +191,27 @@ func (r *Run) TrustAgain(t testing.TB) {
 		}
 	})
 }
+
+// KeepStamps installs the policy that keeps stamps, to the end of the test, and waits until it is in force: until a dry
+// run of an update with a manifest keeps the stamps of that workload. No webhook of ours may answer meanwhile. It
+// returns false where the cluster has no such policies.
+func (s *Space) KeepStamps(manifest string) bool {
+	s.t.Helper()
+	served, err := s.Run.Client.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
+	Must(s.t, err)
+	if !slices.ContainsFunc(served.APIResources, func(resource metav1.APIResource) bool { return resource.Kind == "MutatingAdmissionPolicy" }) {
+		return false
+	}
+	dir, err := root()
+	Must(s.t, err)
+	policy, err := os.ReadFile(filepath.Join(dir, "deploy", "keep-stamps.yaml"))
+	Must(s.t, err)
+	s.Run.Install(s.t, string(policy))
+	s.Eventually("waiting for the policy that keeps stamps", func() error {
+		if stored := s.KubectlInput(manifest, "replace", "--dry-run=server", "-o", "yaml", "-f", "-"); !strings.Contains(stored.Stdout, ".configstamp.dev/") {
+			return fmt.Errorf("an update would drop them:\n%s", stored.Stdout)
+		}
+		return nil
+	})
+	return true
+}

@@ -48,6 +48,8 @@ var resources = []struct {
 	{"ClusterRoleBinding", "clusterrolebinding", schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}, true},
 	{"MutatingWebhookConfiguration", "mutatingwebhookconfiguration", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}, true},
 	{"ValidatingWebhookConfiguration", "validatingwebhookconfiguration", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}, true},
+	{"MutatingAdmissionPolicy", "mutatingadmissionpolicy", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies"}, true},
+	{"MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybinding", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings"}, true},
 	{"ValidatingAdmissionPolicy", "validatingadmissionpolicy", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}, true},
 	{"ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybinding", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}, true},
 }

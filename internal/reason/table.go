@@ -199,7 +199,7 @@ var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 	PodsRunWithdrawnContent: {"pods-run-withdrawn-content", Warning, "PodsRunWithdrawnContent", 0, "", "an edit was taken back, and some pods started in between; the event names them"},
 	PodsUnseen:              {"pods-unseen", Warning, "PodsUnseen", 0, "", "the pods of the workload cannot be listed; only its status tells whether it is healthy"},
 	RecordingBlocked:        {"recording-blocked", Warning, "RecordingBlocked", Waiting, "blocked", "nothing is recorded: another webhook would change the workload together with configstamp's patch"},
-	ChecksumsTakenAway:      {"checksums-taken-away", Warning, "ChecksumsTakenAway", 0, "", "a client removes configstamp's annotations again and again; the event names it"},
+	ChecksumsTakenAway:      {"checksums-taken-away", Warning, "ChecksumsTakenAway", 0, "", "without keepStamps: a client removes configstamp's annotations again and again; the event names it"},
 	SourceGone: {"source-gone", Warning, "SourceMissing", Waiting, "missing",
 		"a ConfigMap, Secret or key that the workload requires is gone: no new pod can start until it is back"},
 

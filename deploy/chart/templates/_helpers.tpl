@@ -100,6 +100,25 @@ namespaceObject.metadata.?labels[?'configstamp.dev/inject'].orValue('') {{ inclu
 {{- end }}
 
 {{/*
+Whether a workload is served, as CEL. A dict: root is the chart, and annotations is the list of the workload's
+annotations and its template's, as CEL. variables.inject is the value of its label.
+*/}}
+{{- define "configstamp.served" -}}
+{{- $values := .root.Values -}}
+{{- if $values.namespaces -}}
+variables.inject != 'disabled' && request.namespace in {{ include "configstamp.list" $values.namespaces }}
+{{- else -}}
+!(request.namespace in {{ include "configstamp.list" (include "configstamp.never" .root | fromJsonArray) }}) && (variables.inject == 'enabled' || variables.inject != 'disabled'
+&& ({{ include "configstamp.namespaceOptedIn" .root }}
+{{- if $values.dialects }}
+|| {{ .annotations }}.exists(annotations, annotations.size() <= 3000 && annotations.exists(key,
+({{ if has "reloader" $values.dialects }}key.contains('reloader.stakater.com/'){{ end }}{{ if gt (len $values.dialects) 1 }} || {{ end }}{{ if has "wave" $values.dialects }}key.startsWith('wave.pusher.com/'){{ end }})
+&& !(annotations[key] in ['false', 'False', 'FALSE', 'f', 'F', '0'])))
+{{- end }}))
+{{- end }}
+{{- end }}
+
+{{/*
 The namespaces that a webhook is asked about, as requirements. A dict: root is the chart, off is for none, and
 optedIn for those that are opted in, else for the others.
 */}}
@@ -135,6 +154,12 @@ optedIn for those that are opted in, else for the others.
 {{/* Whether pods are pinned; "" is no. */}}
 {{- define "configstamp.pins" -}}
 {{- if (.Values.pins).enabled }}on{{ end -}}
+{{- end }}
+
+{{/* Whether a policy puts back the checksums that an update drops; "" is no. YAML reads on and off as truths. */}}
+{{- define "configstamp.keepsStamps" -}}
+{{- $keep := kindIs "invalid" .Values.keepStamps | ternary "auto" (toString .Values.keepStamps) -}}
+{{- if or (has $keep (list "on" "true")) (and (eq $keep "auto") (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")) }}on{{ end -}}
 {{- end }}
 
 {{/* Whether ConfigRollouts are written; "" is no. */}}
