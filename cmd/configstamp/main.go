@@ -22,7 +22,6 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := tuneMemory(os.Getenv)
 	if err == nil {
-		go collect(ctx)
 		err = rootCommand().ExecuteContext(ctx)
 	}
 	stop()
