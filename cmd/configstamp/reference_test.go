@@ -38,7 +38,6 @@ func TestReferenceSaysWhatTheCodeSays(t *testing.T) {
 		"both":        flagTable(webhook, both),
 		"webhook":     flagTable(webhook, func(flag *pflag.Flag) bool { return !both(flag) }),
 		"controller":  flagTable(controller, func(flag *pflag.Flag) bool { return !both(flag) }),
-		"check":       flagTable(flagsOf(t, "check"), func(*pflag.Flag) bool { return true }),
 		"events":      eventTable(),
 		"outcomes":    outcomeTable(),
 	} {
