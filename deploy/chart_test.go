@@ -173,13 +173,11 @@ func TestValuesOfAFileAreWhatTheySay(t *testing.T) {
 
 func TestEveryFlagIsKnown(t *testing.T) {
 	t.Parallel()
-	known := map[string]map[string]bool{"webhook": flags(t, "webhook"), "controller": flags(t, "controller"), "check": flags(t, "check")}
+	known := map[string]map[string]bool{"webhook": flags(t, "webhook"), "controller": flags(t, "controller")}
 	for name, values := range variants {
 		t.Run(name, func(t *testing.T) {
 			objects := rendered(t, values...)
-			containers := only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers
-			containers = append(containers, only[*corev1.Pod](t, objects).Spec.Containers...)
-			for _, container := range containers {
+			for _, container := range only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers {
 				for _, arg := range container.Args[1:] {
 					if flag, _, _ := strings.Cut(arg, "="); !known[container.Args[0]][flag] {
 						t.Errorf("%s has no flag %s", container.Args[0], flag)
@@ -195,21 +193,20 @@ func TestPodsAreRestricted(t *testing.T) {
 	for name, values := range variants {
 		t.Run(name, func(t *testing.T) {
 			objects := rendered(t, values...)
-			for _, spec := range []corev1.PodSpec{only[*appsv1.Deployment](t, objects).Spec.Template.Spec, only[*corev1.Pod](t, objects).Spec} {
-				if !*spec.SecurityContext.RunAsNonRoot || spec.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-					t.Errorf("of Pods: %v", spec.SecurityContext)
+			spec := only[*appsv1.Deployment](t, objects).Spec.Template.Spec
+			if !*spec.SecurityContext.RunAsNonRoot || spec.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+				t.Errorf("of Pods: %v", spec.SecurityContext)
+			}
+			for _, container := range spec.Containers {
+				may := container.SecurityContext
+				if *may.AllowPrivilegeEscalation || !*may.ReadOnlyRootFilesystem || !slices.Equal(may.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+					t.Errorf("of container %s: %v", container.Name, may)
 				}
-				for _, container := range spec.Containers {
-					may := container.SecurityContext
-					if *may.AllowPrivilegeEscalation || !*may.ReadOnlyRootFilesystem || !slices.Equal(may.Capabilities.Drop, []corev1.Capability{"ALL"}) {
-						t.Errorf("of container %s: %v", container.Name, may)
-					}
-					if container.Resources.Limits.Memory().IsZero() || container.Resources.Requests.Cpu().IsZero() {
-						t.Errorf("container %s: no resources", container.Name)
-					}
+				if container.Resources.Limits.Memory().IsZero() || container.Resources.Requests.Cpu().IsZero() {
+					t.Errorf("container %s: no resources", container.Name)
 				}
 			}
-			for _, container := range only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers { // and the garbage collector is told what it may take, in bytes
+			for _, container := range spec.Containers { // and the garbage collector is told what it may take, in bytes
 				at := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == "CONFIGSTAMP_MEMORY_LIMIT" })
 				if at < 0 {
 					t.Fatalf("%s is told no limit", container.Name)

@@ -109,9 +109,6 @@ func TestHostNetwork(t *testing.T) {
 	if level := only[*corev1.Namespace](t, objects).Labels["pod-security.kubernetes.io/enforce"]; level != "privileged" {
 		t.Errorf("Pod Security is %q, which refuses such Pods", level)
 	}
-	if pod := only[*corev1.Pod](t, objects).Spec; pod.HostNetwork {
-		t.Error("the Pod of helm test is in the node's network, for nothing")
-	}
 
 	objects = rendered(t, "namespace.create=true")
 	deployment = only[*appsv1.Deployment](t, objects).Spec
@@ -159,28 +156,27 @@ func TestNoUserIsNamed(t *testing.T) {
 	for name, values := range variants {
 		t.Run(name, func(t *testing.T) {
 			objects := rendered(t, values...)
-			for _, spec := range []corev1.PodSpec{only[*appsv1.Deployment](t, objects).Spec.Template.Spec, only[*corev1.Pod](t, objects).Spec} {
-				if may := spec.SecurityContext; may.RunAsUser != nil || may.FSGroup != nil || may.SupplementalGroups != nil || may.SELinuxOptions != nil {
-					t.Errorf("of Pods: %v", may)
+			spec := only[*appsv1.Deployment](t, objects).Spec.Template.Spec
+			if may := spec.SecurityContext; may.RunAsUser != nil || may.FSGroup != nil || may.SupplementalGroups != nil || may.SELinuxOptions != nil {
+				t.Errorf("of Pods: %v", may)
+			}
+			if spec.SecurityContext.RunAsGroup != nil {
+				t.Error("a group is named for the Pod, and no user: containerd makes no sandbox for that")
+			}
+			for _, container := range spec.Containers {
+				if may := container.SecurityContext; may.RunAsUser != nil || may.RunAsGroup == nil || *may.RunAsGroup == 0 || may.SELinuxOptions != nil {
+					t.Errorf("of container %s: %v", container.Name, may)
 				}
-				if spec.SecurityContext.RunAsGroup != nil {
-					t.Error("a group is named for the Pod, and no user: containerd makes no sandbox for that")
+			}
+			for _, volume := range spec.Volumes {
+				mode := int32(0)
+				if volume.Secret != nil {
+					mode = *volume.Secret.DefaultMode
+				} else if volume.ConfigMap != nil {
+					mode = *volume.ConfigMap.DefaultMode
 				}
-				for _, container := range spec.Containers {
-					if may := container.SecurityContext; may.RunAsUser != nil || may.RunAsGroup == nil || *may.RunAsGroup == 0 || may.SELinuxOptions != nil {
-						t.Errorf("of container %s: %v", container.Name, may)
-					}
-				}
-				for _, volume := range spec.Volumes {
-					mode := int32(0)
-					if volume.Secret != nil {
-						mode = *volume.Secret.DefaultMode
-					} else if volume.ConfigMap != nil {
-						mode = *volume.ConfigMap.DefaultMode
-					}
-					if mode&0o004 == 0 {
-						t.Errorf("volume %s: want what whatever user can read", volume.Name)
-					}
+				if mode&0o004 == 0 {
+					t.Errorf("volume %s: want what whatever user can read", volume.Name)
 				}
 			}
 		})
@@ -210,10 +206,9 @@ func TestCommonLabelsTolerationsAndEnvironment(t *testing.T) {
 			t.Errorf("%s: %v", container.Name, container.Env)
 		}
 	}
-	for _, spec := range []corev1.PodSpec{deployment.Template.Spec, only[*corev1.Pod](t, objects).Spec} {
-		if len(spec.Tolerations) != 1 || spec.NodeSelector["pool"] != "system" {
-			t.Errorf("tolerations %v, nodeSelector %v", spec.Tolerations, spec.NodeSelector)
-		}
+	spec := deployment.Template.Spec
+	if len(spec.Tolerations) != 1 || spec.NodeSelector["pool"] != "system" {
+		t.Errorf("tolerations %v, nodeSelector %v", spec.Tolerations, spec.NodeSelector)
 	}
 }
 

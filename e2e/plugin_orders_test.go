@@ -80,7 +80,7 @@ func TestPlugin_WaitEndsWith(t *testing.T) {
 		}
 		return nil
 	})
-	want(5, "wait deployment/d --timeout=60s", "another webhook refuses the dry run", "no dry runs here")
+	want(5, "wait deployment/d --timeout=60s", "the dry run is refused", "no dry runs here")
 	want(1, "roll deployment/held", "nothing was sent, as the dry run that asks the webhook was refused", "no dry runs here")
 	s.WantRolls(before, rolls{"deployment/d": 1})
 }
@@ -119,7 +119,7 @@ webhooks:
 `, s.Namespace, server.URL, r.Authority.Base64()))
 }
 
-// pause, unpause, resume and roll, and what they overrule.
+// pause, unpause, resume and roll.
 func TestPlugin_Orders(t *testing.T) {
 	t.Parallel()
 	s := run.Space(t)
@@ -134,7 +134,7 @@ func TestPlugin_Orders(t *testing.T) {
 
 	namespace := "namespace/" + s.Namespace
 	want(0, "pause "+namespace+" --for 1h --reason INC-42 --dry-run=server", "(server dry run)", "would write configstamp.dev/pause=")
-	want(0, "pause "+namespace+" --for 1h --reason INC-42", "These still roll", "deployment/goes -n "+s.Namespace+": configstamp.dev/pause=false")
+	want(0, "pause "+namespace+" --for 1h --reason INC-42", "paused: it lasts until")
 	nextSecond()
 	s.Edit("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/goes": 1})
@@ -143,10 +143,10 @@ func TestPlugin_Orders(t *testing.T) {
 	// A person's order rolls in spite of the pause; under observe it is the approval.
 	want(0, "roll deployment/d --dry-run=server", "(server dry run)")
 	s.WantRolls(before, rolls{"deployment/goes": 1})
-	want(0, "roll deployment/d", "rolled: it gets the new content of configmap/c", "configstamp.dev/pause (on the Namespace)")
+	want(0, "roll deployment/d", "rolled: it gets the new content of configmap/c")
 	want(0, "roll deployment/d", "unchanged: it is in step")
 	want(3, "wait deployment/approved --timeout=60s", "mode is observe")
-	want(0, "roll deployment/approved", "restarted", "configstamp.dev/mode=observe")
+	want(0, "roll deployment/approved", "restarted", "its mode is observe")
 	s.WantRolls(before, rolls{"deployment/goes": 1, "deployment/d": 1, "deployment/approved": 1})
 	wantStamp(t, s, "deployment/approved", "configmap/c")
 	want(0, "wait deployment/approved --timeout=60s")
@@ -190,7 +190,7 @@ func TestPlugin_RollAll(t *testing.T) {
 	s.Unchanged(before)
 	refuseWrites(t, s, "refused")
 
-	want(0, "roll secret/db --all --dry-run=client", "deployment/paused rolls, in spite of configstamp.dev/pause (on the Namespace)",
+	want(0, "roll secret/db --all --dry-run=client", "deployment/paused rolls",
 		"deployment/observed restarts", "deployment/ignores restarts: configstamp would not roll it for secret/db", "deployment/out restarts")
 	want(1, "roll secret/db --all", "nothing was done, as there is no terminal")
 	s.Unchanged(before)

@@ -1,12 +1,11 @@
 // Command configstamp is the server: "webhook" stamps workloads at their
-// admission, "controller" has those looked at again whose sources changed, "check"
-// asks the webhooks as the API server does.
+// admission, "controller" re-admits those whose sources changed.
 //
 // main is wiring alone. root.go lists the commands. Flags are declared and checked in
 // options.go; webhook.go and controller.go put the parts of each process together;
 // impact.go adds impact warnings to the controller, snapshots.go has it keep snapshots;
 // process.go is what both share, serving.go their certificate and probes, metrics.go
-// their metrics, memory.go how garbage is collected. check.go is the third command.
+// their metrics, memory.go how garbage is collected.
 package main
 
 import (
@@ -22,7 +21,6 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := tuneMemory(os.Getenv)
 	if err == nil {
-		go collect(ctx)
 		err = rootCommand().ExecuteContext(ctx)
 	}
 	stop()

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"runtime/debug"
-	"runtime/metrics"
 	"strconv"
-	"time"
 )
 
 // gcPercent is how much memory may grow, in percent of what is in use, before
@@ -17,16 +13,6 @@ import (
 // with 100, 46 with 50, 43 with 25), and collecting it more often costs a third of
 // a CPU second.
 const gcPercent = 25
-
-// While much is allocated and little is in use, as under many admissions, garbage of a
-// quarter of next to nothing would be collected a hundred times a second. Then memory may
-// grow by busyPercent, and by busyGrowth at most.
-const (
-	busyPercent = 100
-	busyGrowth  = 4 << 20 // bytes
-	busyFrom    = 4 << 20 // bytes allocated in a second
-	lookEvery   = 250 * time.Millisecond
-)
 
 // memoryLimit is the environment variable that tells what the container may take, in
 // bytes. The chart sets it; where the container has no limit, the kubelet tells what
@@ -51,38 +37,4 @@ func tuneMemory(getenv func(string) string) error {
 	}
 	debug.SetMemoryLimit(limit / 10 * 9)
 	return nil
-}
-
-// collect fits the garbage collector to what goes on, until ctx ends.
-func collect(ctx context.Context) {
-	if os.Getenv("GOGC") != "" {
-		return
-	}
-	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	metrics.Read(samples)
-	for set, before := gcPercent, samples[0].Value.Uint64(); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		metrics.Read(samples)
-		allocated := samples[0].Value.Uint64()
-		if now := percent(allocated-before, samples[1].Value.Uint64()); now != set {
-			debug.SetGCPercent(now)
-			set = now
-		}
-		before = allocated
-	}
-}
-
-// percent is how much memory may grow when so many bytes were allocated between two
-// looks, and so many are in use.
-func percent(allocated, live uint64) int {
-	if allocated < busyFrom*uint64(lookEvery)/uint64(time.Second) {
-		return gcPercent
-	}
-	return int(min(max(100*busyGrowth/max(live, 1), gcPercent), busyPercent))
 }

@@ -29,21 +29,3 @@ func TestMemoryLimit(t *testing.T) {
 		})
 	}
 }
-
-func TestGarbageIsCollectedSeldomWhileMuchIsDoneWithLittle(t *testing.T) {
-	const mib = 1 << 20
-	for name, c := range map[string]struct {
-		allocated, live uint64
-		want            int
-	}{
-		"at rest":                      {100 << 10, 3 * mib, gcPercent},
-		"many admissions":              {10 * mib, 3 * mib, busyPercent},
-		"the same with 10,000 Secrets": {10 * mib, 8 * mib, 50},
-		"with 100,000 Secrets":         {10 * mib, 40 * mib, gcPercent},
-		"nothing is in use yet":        {10 * mib, 0, busyPercent},
-	} {
-		if got := percent(c.allocated, c.live); got != c.want {
-			t.Errorf("%s: %d %%, want %d", name, got, c.want)
-		}
-	}
-}

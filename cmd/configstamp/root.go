@@ -22,7 +22,7 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(webhookCommand(), controllerCommand(), checkCommand(), &cobra.Command{
+	root.AddCommand(webhookCommand(), controllerCommand(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,

@@ -105,7 +105,6 @@ func TestHelpListsFlagsAsTheyAreDeclared(t *testing.T) {
 	for command, order := range map[string][]string{
 		"controller": {"--tls-cert-file", "--tls-key-file", "--max-unsettled ", "--max-unsettled-per-namespace", "--soak", "--first-soak", "--crash-deadline"},
 		"webhook":    {"--namespace ", "--key-grace", "--restart-on", "--mode ", "--pause ", "--freshness-timeout", "--shutdown-linger"},
-		"check":      {"--name", "--server"},
 	} {
 		help, err := execute(t, command, "--help")
 		if err != nil {

@@ -6,27 +6,25 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// users reads the workloads that are waited for: all that use the source, but for those that say themselves that they
+// users reads the workloads that are waited for: all that use the source, but for those whose own labels say that they
 // are not served. unseen says which kinds could not be listed, and why.
 func (w *waiting) users() (users []*subject, unseen []string, err error) {
 	if w.source == (checksum.Source{}) {
-		s, err := w.order.subject(w.args)
+		s, err := w.subject(w.args)
 		return []*subject{s}, nil, err
 	}
-	settings, namespace := w.order.settings, w.order.readNamespace()
-	unseen, err = w.order.eachWorkload(settings.Kinds.Readmitted(), w.order.namespace, "", func(t *target) error {
-		s, err := w.order.subjectOf(t, nil)
+	unseen, err = w.eachWorkload(w.settings.Kinds.Readmitted(), w.namespace, func(t *target) error {
+		s, err := w.subjectOf(t, w.source)
 		if err != nil || !slices.Contains(s.sources, w.source) {
 			return err
 		}
-		standing, _ := settings.Serves(s.read, namespace)
-		if s.maybe = settings.Hinges(s.read, namespace); s.maybe || standing != notServed {
+		if standing, _ := w.settings.Serves(s.read, w.inNamespace()); standing != notServed {
+			s.maybe = standing == maybeServed
 			users = append(users, s)
 		}
 		return nil
@@ -46,7 +44,7 @@ func (w *waiting) askAll(ctx context.Context, complete bool) (finding, error) {
 	}
 	complete = complete && w.source != checksum.Source{}
 	if len(unseen) > 0 && !complete {
-		return finding{unknown, "what else uses " + w.what + " is not known: " + unseen[0], w.patience.late, false}, nil // a report may come
+		return finding{unknown, "what else uses " + w.what + " is not known: " + unseen[0], w.judge.late, false}, nil // a report may come
 	}
 	findings, served := make([]finding, len(users)), make([]bool, len(users))
 	var unasked atomic.Bool
@@ -73,24 +71,19 @@ func (w *waiting) askAll(ctx context.Context, complete bool) (finding, error) {
 	case len(users) == 0:
 		f.why = "no workload uses it: there is nothing to wait for"
 	case !slices.Contains(served, true):
-		return finding{unknown, leavesAlone, w.patience.settled, false}, nil
+		return finding{unknown, leavesAlone, w.judge.settled, false}, nil
 	default:
 		f.why = "in step and rolled out, as the webhook and the workloads' own controllers say"
 	}
 	return f, nil
 }
 
-// ask asks the webhook, by a dry run, what a rolling re-admission of a workload would do. news are the sources of which
-// the workload would get new content.
+// ask asks the webhook about a workload. news are the sources of which the workload would get new content.
 func (w *waiting) ask(ctx context.Context, s *subject) (answer outcome, news []string) {
-	after, warnings, err := s.patch(ctx, types.MergePatchType, []byte("{}"), patchOptions(serverDryRun, checksum.RollingManager))
-	if err != nil {
-		return refusedDryRun(s.Namespace, err), nil
-	}
-	answer = outcomeIn(warnings)
+	after, answer, err := s.ask(ctx)
 	switch {
-	case answer.Code == reason.NoOutcome:
-		answer.Sentence = "the webhook said nothing: it is stopped, or cannot be reached, or does not serve this workload"
+	case err != nil:
+		return answer, nil
 	case answer.Code == reason.OutcomeInStep && after.object().GetGeneration() != s.object().GetGeneration():
 		answer.Code, answer.Sentence = reason.OutcomeDeferred, "it was changed a moment ago"
 	}

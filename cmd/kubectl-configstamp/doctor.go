@@ -259,7 +259,7 @@ func (d *doctor) printFinding(f *diagnosis) {
 		text += " in namespace " + f.Namespace
 	}
 	text = printable(text + ": " + f.Text)
-	head := d.paint(map[weight]string{isError: red, isWarning: yellow}[f.Weight], fmt.Sprintf("%-9s", f.Weight))
+	head := fmt.Sprintf("%-9s", f.Weight)
 	for _, line := range wrap(text, narrow-9) {
 		fmt.Fprintln(d.Out, head+line)
 		head = strings.Repeat(" ", 9)

@@ -23,14 +23,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
+	"github.com/configstamp/configstamp/internal/report"
 )
 
 // readAll reads the objects of a resource in a namespace ("" for all, or for none) into a type.
-func readAll[T any](ctx context.Context, d *doctor, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) (all []T, err error) {
-	list, err := d.client.Resource(resource).Namespace(namespace).List(ctx, options)
+func readAll[T any](ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) (all []T, err error) {
+	list, err := client.Resource(resource).Namespace(namespace).List(ctx, options)
 	switch {
 	case apierrors.IsNotFound(err): // the cluster does not serve the resource, such as those of cert-manager
 		return nil, nil
@@ -90,7 +92,7 @@ const (
 func (d *doctor) readWebhooks(ctx context.Context) {
 	d.name = "configstamp"
 	for _, kind := range []string{mutatingKind, validatingKind} {
-		all, err := readAll[admissionregistrationv1.MutatingWebhookConfiguration](ctx, d, admissionregistrationv1.SchemeGroupVersion.WithResource(kind+"s"), "", metav1.ListOptions{})
+		all, err := readAll[admissionregistrationv1.MutatingWebhookConfiguration](ctx, d.client, admissionregistrationv1.SchemeGroupVersion.WithResource(kind+"s"), "", metav1.ListOptions{})
 		d.unlisted = errors.Join(d.unlisted, err)
 		for i := range all {
 			for _, w := range all[i].Webhooks {
@@ -146,7 +148,7 @@ func (d *doctor) webhook(ctx context.Context) error {
 	if len(d.mutating) > 0 && d.mutating[0].ClientConfig.Service == nil { // it is called by a URL
 		return d.unlisted
 	}
-	all, err := readAll[discoveryv1.EndpointSlice](ctx, d, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), d.installation,
+	all, err := readAll[discoveryv1.EndpointSlice](ctx, d.client, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), d.installation,
 		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + d.name})
 	ready := 0
 	for i := range all {
@@ -187,7 +189,7 @@ func (d *doctor) certificate(ctx context.Context) error {
 			NotAfter   metav1.Time        `json:"notAfter"`
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
-	}](ctx, d, schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}, d.installation, metav1.ListOptions{LabelSelector: ownLabel})
+	}](ctx, d.client, schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}, d.installation, metav1.ListOptions{LabelSelector: ownLabel})
 	remedy := d.logs("webhook") // which keeps the caBundle, unless cert-manager does
 	if len(all) > 0 {
 		remedy = "kubectl describe certificates -n " + d.installation
@@ -254,8 +256,10 @@ func (d *doctor) key(ctx context.Context) error {
 		d.find(isError, d.installation, "secret/"+name, "it does not exist, so there is no digest key, and nothing is stamped", d.logs("webhook"))
 	case err != nil:
 		return err
-	case len(secret.ManagedFields) > 0 && dataWritten(secret).IsZero():
-		d.find(isError, d.installation, "secret/"+name, "it holds no digest key, so nothing is stamped", d.logs("webhook"))
+	case len(secret.ManagedFields) > 0:
+		if written, _ := report.LastEdit(secret.ManagedFields); written.IsZero() {
+			d.find(isError, d.installation, "secret/"+name, "it holds no digest key, so nothing is stamped", d.logs("webhook"))
+		}
 	}
 	return nil
 }
@@ -300,7 +304,7 @@ func (d *doctor) reportsWritten(ctx context.Context) error {
 		err = nil
 		d.find(isNote, "", "the cluster", "it has no ConfigRollouts (report.enabled is false, or the chart is older), so status and why cannot say what became of an edit", d.install()+" --set report.enabled=true")
 	}
-	events, noEvents := readAll[corev1.Event](ctx, d, corev1.SchemeGroupVersion.WithResource("events"), d.installation, metav1.ListOptions{FieldSelector: "reason=" + reason.ReportRefused.Event()})
+	events, noEvents := readAll[corev1.Event](ctx, d.client, corev1.SchemeGroupVersion.WithResource("events"), d.installation, metav1.ListOptions{FieldSelector: "reason=" + reason.ReportRefused.Event()})
 	for i := range events {
 		last := events[i].LastTimestamp.Time
 		if series := events[i].Series; series != nil {

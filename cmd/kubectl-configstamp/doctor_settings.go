@@ -97,7 +97,7 @@ func (d *doctor) settingsWritten(ctx context.Context) error {
 	} else {
 		d.takeNamespace(object)
 	}
-	unseen, err := d.eachWorkload(d.settings.Kinds.Readmitted(), d.namespace, "", d.takeWorkload)
+	unseen, err := d.eachWorkload(d.settings.Kinds.Readmitted(), d.namespace, d.takeWorkload)
 	d.unreadWorkloads = errors.Join(errorsOf(unseen), err)
 	for _, kind := range checksum.Kinds() {
 		if d.settings.Policy.Serves(kind) {
@@ -247,10 +247,12 @@ func (d *doctor) served(visit func(*checkedWorkload)) error {
 	var unlisted error
 	for i := range d.workloads {
 		w := &d.workloads[i]
-		if standing, _ := d.settings.Serves(w.object, d.namespaces[w.Namespace]); standing == isServed {
+		switch standing, _ := d.settings.Serves(w.object, d.namespaces[w.Namespace]); standing {
+		case isServed:
 			visit(w)
-		} else if d.settings.Hinges(w.object, d.namespaces[w.Namespace]) {
+		case maybeServed:
 			unlisted = d.unlisted // the webhook configuration has the namespaces that --namespaces lists
+		case notServed:
 		}
 	}
 	return errors.Join(d.unreadNamespaces, d.unreadWorkloads, unlisted)

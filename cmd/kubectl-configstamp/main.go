@@ -4,6 +4,7 @@
 // root.go lists the commands, and holds what they share (plugin). To add a command: a file
 // with a function (*plugin).nameCommand, and a line in root.go. What commands are made of:
 //
+//   - task.go is one run of a command: -o, the cluster's settings, and texts for people.
 //   - objects.go reads and patches objects as kubectl does (builder, read, workload, list,
 //     target.patch), and suggest.go proposes names for wrong ones.
 //   - objectprinter.go prints objects for -o, makes the cluster's texts printable (text,
@@ -11,15 +12,15 @@
 //   - user.go: who the user is, what the user may do, and what time it is at the API server.
 //   - args.go reads names of sources.
 //   - settings.go reads what counts in the whole cluster, kinds.go which workloads it serves,
-//     served.go says whether a workload is served, and outcome.go what the webhook answered.
+//     served.go says whether a workload is served, and outcome.go asks the webhook.
 //
-// order.go is what orders share: -o, --dry-run, annotations that are changed only if nobody
-// else has, and what is said of an object. The orders: pause.go (with managers.go: who may
-// write an annotation again), resume.go, roll.go and rollall.go, undo.go (and accept),
-// snapshots.go and restore.go.
+// order.go is what orders share: --dry-run, annotations that are changed only if nobody
+// else has, and what is printed of an object. The orders: pause.go (with managers.go: which
+// tool may write an annotation again), resume.go, roll.go and rollall.go, undo.go (and accept),
+// and restore.go (with snapshots.go).
 //
-// What became of an edit, the leader of configstamp writes onto ConfigRollouts. reports.go reads,
-// follows and prints them; subject.go reads the workload that is asked about. status.go and why.go
+// What became of an edit, the leader of configstamp writes onto ConfigRollouts. reports.go reads
+// and prints them; subject.go reads the workload that is asked about. status.go and why.go
 // (with revisions.go) print, and wait.go ends with an exit code: verdict.go has its conclusions, and
 // ask.go what it asks the webhook.
 //

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// writerOf is the entry of managedFields whose manager wrote an annotation last, nil if none is known.
+// writerOf returns the entry of managedFields whose manager wrote an annotation last, nil if none is known.
 func writerOf(object metav1.Object, annotation string) (last *metav1.ManagedFieldsEntry) {
 	path := fieldpath.MakePathOrDie("metadata", "annotations", annotation)
 	entries := object.GetManagedFields()
@@ -23,25 +22,7 @@ func writerOf(object metav1.Object, annotation string) (last *metav1.ManagedFiel
 	return last
 }
 
-// dataWritten is when the data of a ConfigMap or Secret was last written, zero if that is not known.
-func dataWritten(object metav1.Object) (last time.Time) {
-	entries := object.GetManagedFields()
-	for i := range entries {
-		entry := &entries[i]
-		owns := false
-		for _, field := range []string{"data", "binaryData", "stringData"} {
-			path := fieldpath.MakePathOrDie(field)
-			_, within := fieldsOf(entry).Children.Get(path[0])
-			owns = owns || within || fieldsOf(entry).Has(path)
-		}
-		if owns && entry.Time != nil && entry.Time.After(last) {
-			last = entry.Time.Time
-		}
-	}
-	return last
-}
-
-// fieldsOf are the fields of an entry. Those that cannot be read are none.
+// fieldsOf returns the fields of an entry. Those that cannot be read are none.
 func fieldsOf(entry *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	set := fieldpath.NewSet()
 	if entry.FieldsV1 == nil || set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
@@ -50,32 +31,24 @@ func fieldsOf(entry *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return set
 }
 
-// lastApplied holds what kubectl apply has applied, and Argo CD unless it applies on the server.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
-// applierOf is the manager that has an annotation in what it applies, "" if none is known: whatever an order writes there,
-// this manager may write its own value again.
-func applierOf(object *unstructured.Unstructured, annotation string) string {
-	var applied struct {
-		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
+// appliedBy returns the tool that wrote an annotation and may write it again from a manifest, "" if a person wrote it, or
+// if that is not known. Tools write whole objects, by a server-side apply or, as Helm does, by an update.
+func appliedBy(object metav1.Object, annotation string) string {
+	entry := writerOf(object, annotation)
+	if entry == nil || slices.Contains([]string{"", "before-first-apply", orderManager}, entry.Manager) {
+		return ""
 	}
-	_ = json.Unmarshal([]byte(object.GetAnnotations()[lastApplied]), &applied) // what cannot be read applies nothing
-	if _, found := applied.Metadata.Annotations[annotation]; found {
-		if writer := writerOf(object, lastApplied); writer != nil {
-			return managerName(writer.Manager)
-		}
-		return managerName("")
+	name := managerName(entry.Manager)
+	byHand := strings.HasPrefix(name, "kubectl-") && name != "kubectl-replace" // kubectl annotate, edit, patch
+	whole := entry.Operation == metav1.ManagedFieldsOperationApply
+	annotations := fieldpath.MakePathOrDie("metadata", "annotations")
+	fieldsOf(entry).Iterate(func(path fieldpath.Path) {
+		whole = whole || len(path) < len(annotations) || !path[:len(annotations)].Equals(annotations)
+	})
+	if byHand || !whole {
+		return ""
 	}
-	path := fieldpath.MakePathOrDie("metadata", "annotations", annotation)
-	entries := object.GetManagedFields()
-	for i := range entries {
-		if entry := &entries[i]; entry.Subresource == "" && fieldsOf(entry).Has(path) && applies(entry) {
-			return managerName(entry.Manager)
-		}
-	}
-	return ""
+	return name
 }
 
 // managerName names a field manager for people: kubectl has two names of its own for apply.
@@ -87,18 +60,9 @@ func managerName(manager string) string {
 	return manager
 }
 
-// applies reports whether an entry is of a tool that writes whole objects as they stand elsewhere: by a server-side
-// apply, or, as Helm does, by updates of more than annotations. People make such updates with kubectl.
-func applies(entry *metav1.ManagedFieldsEntry) bool {
-	if entry.Operation == metav1.ManagedFieldsOperationApply {
-		return true
+// mayBeWrittenAgain warns of a tool that applies an annotation which an order overwrites.
+func (o *task) mayBeWrittenAgain(t *target, annotation string) {
+	if tool := appliedBy(t.object(), annotation); tool != "" {
+		o.warn(fmt.Sprintf("%s writes %s on %s, and may write it again: change it where %[1]s reads it", tool, annotation, t.place()))
 	}
-	byHand := strings.HasPrefix(entry.Manager, "kubectl-") && entry.Manager != "kubectl-replace"
-	unknown := entry.Manager == "" || entry.Manager == "before-first-apply" // as the API server calls what was there before
-	more := false
-	annotations := fieldpath.MakePathOrDie("metadata", "annotations")
-	fieldsOf(entry).Iterate(func(path fieldpath.Path) {
-		more = more || len(path) < len(annotations) || !path[:len(annotations)].Equals(annotations)
-	})
-	return !byHand && !unknown && more
 }

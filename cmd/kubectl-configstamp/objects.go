@@ -93,12 +93,8 @@ func (t *target) with(object runtime.Object) *target {
 // patch sends a patch, and returns the object as it is then, and the API server's warnings.
 // resource.Helper returns no warnings, and does not end with the context.
 func (t *target) patch(ctx context.Context, kind types.PatchType, body []byte, options *metav1.PatchOptions) (after *target, warnings []string, err error) {
-	return t.answered(t.Client.Patch(kind).NamespaceIfScoped(t.Namespace, t.Namespaced()).Resource(t.Mapping.Resource.Resource).Name(t.Name).
-		VersionedParams(options, metav1.ParameterCodec).Body(body).Do(ctx))
-}
-
-// answered returns the object of an answer to a request about the target, and the API server's warnings.
-func (t *target) answered(result rest.Result) (after *target, warnings []string, err error) {
+	result := t.Client.Patch(kind).NamespaceIfScoped(t.Namespace, t.Namespaced()).Resource(t.Mapping.Resource.Resource).Name(t.Name).
+		VersionedParams(options, metav1.ParameterCodec).Body(body).Do(ctx)
 	for _, warning := range result.Warnings() {
 		warnings = append(warnings, warning.Text)
 	}
@@ -165,9 +161,8 @@ func (p *plugin) workload(kinds workload.Table, namespace string, args []string)
 	return nil, fmt.Errorf("%s is stamped only when it is created: there is nothing to do", t.place())
 }
 
-// eachWorkload visits the workloads of a namespace ("" for all) that a label selector finds ("" for all). unseen says
-// which kinds could not be listed, and why.
-func (p *plugin) eachWorkload(kinds workload.Table, namespace, selector string, visit func(*target) error) (unseen []string, err error) {
+// eachWorkload visits the workloads of a namespace ("" for all). unseen says which kinds could not be listed, and why.
+func (p *plugin) eachWorkload(kinds workload.Table, namespace string, visit func(*target) error) (unseen []string, err error) {
 	mapper, err := p.config.ToRESTMapper()
 	if err != nil {
 		return nil, fmt.Errorf("asking the API server what it serves: %w", err)
@@ -180,7 +175,7 @@ func (p *plugin) eachWorkload(kinds workload.Table, namespace, selector string, 
 		}
 		resourceTypes = append(resourceTypes, typeOf(kind))
 	}
-	more, err := p.list(namespace, selector, resourceTypes, func(info *resource.Info) error {
+	more, err := p.list(namespace, "", resourceTypes, func(info *resource.Info) error {
 		of := info.Mapping.Resource
 		kind, _ := kinds.Find(of.Group, of.Resource)
 		return visit(&target{info, kind})

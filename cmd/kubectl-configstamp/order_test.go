@@ -76,7 +76,6 @@ func TestPause(t *testing.T) {
 	golden(t, "unpause-all-again", server, "unpause", "-A")
 	golden(t, "pause-nothing", server, "pause")
 	golden(t, "pause-too-much", server, "pause", "deployment/stale", "-A")
-	golden(t, "pause-name", server, "pause", "-l", "app=goes-on", "-o", "name")
 }
 
 // What Git says of a pause, its tool writes again.
@@ -106,11 +105,8 @@ func TestOrders_WarnOfWhoMayWriteItAgain(t *testing.T) {
 	paused.SetAnnotations(map[string]string{"configstamp.dev/pause": "true"})
 	server.Put(paused)
 	golden(t, "unpause-in-git", server, "unpause", "namespace/git-b")
-	const config = "/api/v1/namespaces/shop/configmaps/web"
-	web := server.Get(t, config)
-	web.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"metadata":{"annotations":{"configstamp.dev/resume":"2026-11-21T03:00:00Z"}}}`})
-	server.Put(web)
-	golden(t, "resume-in-git", server, "resume", "configmap/web")
+	server.Apply(t, strings.NewReplacer("kind: Namespace", "kind: ConfigMap", "name: GIT", "name: applied\n  namespace: shop", "f:configstamp.dev/pause", "f:configstamp.dev/resume").Replace(pausesInGit))
+	golden(t, "resume-in-git", server, "resume", "configmap/applied")
 }
 
 // After pause and unpause everything is as it was.

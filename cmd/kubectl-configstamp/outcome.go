@@ -1,13 +1,14 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
@@ -18,6 +19,19 @@ type outcome struct {
 	Sentence string
 	// Lasting says that asking again is of no use: a right is missing, or another webhook refuses dry runs.
 	Lasting bool
+}
+
+// ask asks the webhook, by a dry run, what a rolling re-admission of a workload would do. after is the workload as it
+// would be then, nil if the dry run is refused.
+func (t *target) ask(ctx context.Context) (after *target, answer outcome, err error) {
+	after, warnings, err := t.patch(ctx, types.MergePatchType, []byte("{}"), patchOptions(serverDryRun, checksum.RollingManager))
+	if err != nil {
+		return nil, refusedDryRun(t.Namespace, err), err
+	}
+	if answer = outcomeIn(warnings); answer.Code == reason.NoOutcome {
+		answer.Sentence = "the webhook said nothing: it is stopped, or cannot be reached, or does not serve this workload"
+	}
+	return after, answer, nil
 }
 
 // outcomeIn returns the outcome in the warnings of a dry run. Its sentence is empty if there is none.
@@ -34,20 +48,9 @@ func outcomeIn(warnings []string) outcome {
 
 // refusedDryRun returns the outcome of a dry run in a namespace that the API server refused, or did not answer.
 func refusedDryRun(namespace string, err error) outcome {
-	var transport *url.Error
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	switch {
-	case apierrors.IsForbidden(err) && strings.Contains(text, " cannot patch resource "): // otherwise an admission webhook or policy denies it
+	if apierrors.IsForbidden(err) && strings.Contains(text, " cannot patch resource ") { // otherwise an admission webhook or policy denies it
 		return outcome{Sentence: fmt.Sprintf("you have no right to patch workloads in namespace %s, and the webhook is asked by a patch (as a dry run, which changes nothing)", namespace), Lasting: true}
-	case strings.Contains(text, "does not support dry run"):
-		return outcome{Sentence: "another webhook refuses dry runs: " + text, Lasting: true}
-	case strings.Contains(text, "failed calling webhook"):
-		return outcome{Sentence: "the API server could not call a webhook: " + text}
-	case errors.As(err, &transport):
-		return outcome{Sentence: "the API server cannot be reached: " + transport.Err.Error()}
 	}
-	if strings.Contains(text, "admission webhook") && strings.Contains(text, "denied the request") {
-		return outcome{Sentence: "another webhook refuses the dry run: " + text}
-	}
-	return outcome{Sentence: "the API server refuses the dry run: " + text}
+	return outcome{Sentence: "the dry run is refused: " + text, Lasting: strings.Contains(text, "does not support dry run")}
 }

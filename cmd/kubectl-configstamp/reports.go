@@ -103,37 +103,6 @@ func reportsOn(all []*rolloutReport, sources []checksum.Source) []*rolloutReport
 	return slices.DeleteFunc(slices.Clone(all), func(r *rolloutReport) bool { return !names[r.Name] })
 }
 
-// watchEvery is how soon a watch is begun again that has ended.
-const watchEvery = 2 * time.Second
-
-// changes signals that ConfigRollouts of a namespace ("" for all) may have changed, until ctx ends: by a watch, and
-// where that fails every two seconds.
-func (p *plugin) changes(ctx context.Context, namespace string) (<-chan struct{}, error) {
-	client, err := p.rollouts(namespace)
-	if err != nil {
-		return nil, err
-	}
-	changed := make(chan struct{}, 1)
-	signal := func() {
-		select {
-		case changed <- struct{}{}:
-		default: // it is signalled already
-		}
-	}
-	go func() {
-		for ctx.Err() == nil {
-			if watch, err := client.Watch(ctx, metav1.ListOptions{}); err == nil {
-				for range watch.ResultChan() {
-					signal()
-				}
-			}
-			pause(ctx, watchEvery)
-			signal()
-		}
-	}()
-	return changed, nil
-}
-
 // pause waits for some time, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
@@ -165,10 +134,10 @@ const (
 	fewNames   = 3
 )
 
-// printReport prints a report: the state of the edit, what to do, and the workloads, the most urgent first.
-func (p *plugin) printReport(to io.Writer, r *rolloutReport) {
+// print prints a report: the state of the edit, what to do, and the workloads, the most urgent first.
+func (r *rolloutReport) print(to io.Writer) {
 	ready := r.ready()
-	fmt.Fprintln(to, p.paint(bold, printable(fmt.Sprintf("%s in namespace %s: ", r.source(), r.Namespace)))+p.paint(colourOf(report.State(ready.Reason)), printable(ready.Reason)))
+	paragraph(to, "", fmt.Sprintf("%s in namespace %s: %s", r.source(), r.Namespace, ready.Reason))
 	if r.Status.EditedAt != nil {
 		paragraph(to, "  ", fmt.Sprintf("%s; %d of %d done, %d failed", editedWords(&r.Status.Edit), r.Status.Done, r.Status.Total, r.Status.Failed))
 	}
@@ -176,12 +145,7 @@ func (p *plugin) printReport(to io.Writer, r *rolloutReport) {
 	if len(r.Status.Workloads) == 0 {
 		return
 	}
-	t := &table{columns: narrow, indent: "  ", colour: func(column int, text string) string {
-		if column > 0 {
-			return text
-		}
-		return p.paint(colourOf(report.State(text)), text)
-	}}
+	t := &table{indent: "  "}
 	t.add("STATE", "SINCE", "WORKLOADS")
 	for i := range r.Status.Workloads[:min(fewEntries, len(r.Status.Workloads))] {
 		e := &r.Status.Workloads[i]
@@ -244,17 +208,4 @@ func timeIn(t *metav1.Time) time.Time {
 		return time.Time{}
 	}
 	return t.Time
-}
-
-func colourOf(state report.State) string {
-	switch state {
-	case report.Failed, report.Halted:
-		return red
-	case report.Held, report.Waiting, report.Settling:
-		return yellow
-	case report.Rolling, report.Done, report.Complete:
-		return green
-	case report.Unused:
-	}
-	return ""
 }

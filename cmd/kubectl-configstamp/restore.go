@@ -15,14 +15,14 @@ func (p *plugin) restoreCommand() *cobra.Command {
 		Short: "Write the content of a snapshot back into its ConfigMap",
 		Long: "Writes old content back into a ConfigMap, as an edit of yours: the workloads that\n" +
 			"have other content roll out, in steps. The ConfigMap keeps its own labels and\n" +
-			"annotations. Without --to it takes the newest snapshot of other content that a\n" +
-			"workload or a revision names. If Git or Helm owns the ConfigMap, change it there.",
-		Example: "  kubectl configstamp restore configmap/web-message --dry-run=server\n" +
+			"annotations. kubectl configstamp snapshots lists the snapshots. If Git or Helm owns\n" +
+			"the ConfigMap, change it there.",
+		Example: "  kubectl configstamp restore configmap/web-message --to 3f2a91c07d5e8b4416aa --dry-run=server\n" +
 			"  kubectl configstamp restore cm/web-message --to 3f2a91c07d5e8b4416aa -n shop",
 		Args: cobra.RangeArgs(1, 2),
 	}
 	command.Flags().StringVar(&to, "to", "", "name of the snapshot, or the digits at its end")
-	return p.orderCommand(command, func(ctx context.Context, o *order, args []string) error {
+	return p.orderCommand(command, func(ctx context.Context, o *task, args []string) error {
 		k, err := o.kept(args)
 		if err != nil {
 			return err
@@ -30,7 +30,10 @@ func (p *plugin) restoreCommand() *cobra.Command {
 		if k.now == nil {
 			return fmt.Errorf("%s does not exist in namespace %s: create it first, empty, then restore it", k.source, o.namespace)
 		}
-		snapshot, err := o.toRestore(k, to)
+		if to == "" {
+			return fmt.Errorf("want the snapshot, as --to NAME: kubectl configstamp snapshots %s lists them", k.now.words())
+		}
+		snapshot, err := k.called(to)
 		if err != nil {
 			return err
 		}
@@ -38,28 +41,8 @@ func (p *plugin) restoreCommand() *cobra.Command {
 	})
 }
 
-// toRestore is the snapshot of a name; without one, the newest of other content than the ConfigMap holds that a workload
-// or a revision names. The plugin has no key to verify a snapshot with: whoever may create ConfigMaps can make one that
-// looks like the newest, but no template names it.
-func (o *order) toRestore(k *kept, name string) (*keptConfigMap, error) {
-	if name != "" {
-		return k.called(name)
-	}
-	users, unseen, err := o.users(k)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range k.snapshots {
-		if len(users[s.target.Name].texts()) > 0 && !k.isNow(s) {
-			return s, nil
-		}
-	}
-	o.notSeen(unseen)
-	return nil, fmt.Errorf("%s has no snapshot of other content that a workload or a revision names: choose one with --to, see kubectl configstamp snapshots %s", k.now.place(), k.now.words())
-}
-
 // restore writes what a snapshot holds into its ConfigMap, if nobody has changed that since it was read.
-func (o *order) restore(ctx context.Context, now, snapshot *keptConfigMap) error {
+func (o *task) restore(ctx context.Context, now, snapshot *keptConfigMap) error {
 	of := "snapshot " + snapshot.target.Name + " of " + at(snapshot.made)
 	switch {
 	case now.content.SameEntries(snapshot.content):

@@ -21,7 +21,7 @@ func (p *plugin) resumeCommand() *cobra.Command {
 		Example: "  kubectl configstamp resume configmap/payment-api-config\n" +
 			"  kubectl configstamp resume secret/db -n shop --dry-run=server",
 		Args: cobra.RangeArgs(1, 2),
-	}, func(ctx context.Context, o *order, args []string) error {
+	}, func(ctx context.Context, o *task, args []string) error {
 		source, err := sourceOf(args)
 		if err != nil {
 			return err
@@ -30,31 +30,20 @@ func (p *plugin) resumeCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return o.resume(ctx, t)
-	})
-}
-
-// source reads the metadata of a source of the namespace.
-func (o *order) source(source checksum.Source) (*target, error) {
-	gvr := sourceResource(source.Kind)
-	return o.read(o.namespace, gvr.GroupResource().String(), source.Name, metadataOnly)
-}
-
-// resume lets failures of rollouts that began until now halt nothing any more.
-func (o *order) resume(ctx context.Context, t *target) error {
-	return o.annotate(ctx, t, func() (map[string]*string, *result, error) {
 		now, err := o.serverTime()
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		// A time that is more than a minute ahead of the API server's resumes nothing. It
-		// tells whole seconds: what failed in this one counts too.
+		// A time that is more than a minute ahead of the API server's resumes nothing. It has
+		// whole seconds: what failed in this one counts too.
 		value := at(now.Add(time.Second))
-		o.mayBeWrittenAgain(t, checksum.ResumeAnnotation)
-		return map[string]*string{checksum.ResumeAnnotation: &value}, &result{
-			target: t, did: "resumed", changed: true, wrote: checksum.ResumeAnnotation + "=" + value,
-			why:  "failures of rollouts that began until now do not halt it any more; halted workloads go on, in steps, and the next failure halts it again",
-			next: "kubectl configstamp wait " + t.words(),
-		}, nil
+		return o.annotate(ctx, t, func() (map[string]*string, *result) {
+			o.mayBeWrittenAgain(t, checksum.ResumeAnnotation)
+			return map[string]*string{checksum.ResumeAnnotation: &value}, &result{
+				target: t, did: "resumed", changed: true, wrote: checksum.ResumeAnnotation + "=" + value,
+				why:  "failures of rollouts that began until now do not halt it any more; halted workloads go on, in steps, and the next failure halts it again",
+				next: "kubectl configstamp wait " + t.words(),
+			}
+		})
 	})
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -69,51 +67,15 @@ func editBetween(s *report.Status, was, is *revision) *report.Edit {
 	return nil
 }
 
-// changesIn says what people changed in the template since an earlier revision.
+// changesIn says what else changed in the template since an earlier revision.
 func (r *revision) changesIn(was *revision) (parts []string) {
-	before := was.images()
-	for _, container := range slices.Sorted(maps.Keys(r.images())) {
-		if old, is := before[container], r.images()[container]; old != "" && old != is {
-			parts = append(parts, fmt.Sprintf("image of %s: %s to %s", container, old, is))
-		}
-	}
 	if restarted := r.Template.Metadata.Annotations[restartedAt]; restarted != "" && restarted != was.Template.Metadata.Annotations[restartedAt] {
 		parts = append(parts, "kubectl rollout restart")
-	}
-	if len(parts) == 0 && !r.Template.IsOf(was.Revision) {
+	} else if !r.Template.IsOf(was.Revision) {
 		parts = append(parts, "the template changed")
 	}
 	if cause := r.object.GetAnnotations()["kubernetes.io/change-cause"]; len(parts) > 0 && cause != "" {
 		parts = append(parts, cause)
 	}
 	return parts
-}
-
-// images returns the images of the containers, by their names.
-func (r *revision) images() map[string]string {
-	images := map[string]string{}
-	template, err := r.template()
-	if err != nil {
-		return images
-	}
-	spec, _ := template["spec"].(map[string]any)
-	for _, list := range []string{"initContainers", "containers"} {
-		containers, _ := spec[list].([]any)
-		for _, one := range containers {
-			container, _ := one.(map[string]any)
-			name, _ := container["name"].(string)
-			images[name], _ = container["image"].(string)
-		}
-	}
-	return images
-}
-
-// namesOf lists the sources of pins.
-func namesOf(pins checksum.Pins) string {
-	var names []string
-	for source := range pins {
-		names = append(names, source.String())
-	}
-	slices.Sort(names)
-	return joined(names)
 }

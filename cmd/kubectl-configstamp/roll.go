@@ -12,7 +12,6 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
-	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // restartedAt is the annotation by which kubectl rollout restart changes a template.
@@ -40,7 +39,7 @@ func (p *plugin) rollCommand() *cobra.Command {
 	}
 	command.Flags().BoolVar(&all, "all", false, "roll every workload that uses SOURCE")
 	command.Flags().BoolVar(&yes, "yes", false, "with --all: do not ask")
-	return p.orderCommand(command, func(ctx context.Context, o *order, args []string) error {
+	return p.orderCommand(command, func(ctx context.Context, o *task, args []string) error {
 		switch {
 		case all:
 			return o.rollUsers(ctx, args, yes)
@@ -51,7 +50,7 @@ func (p *plugin) rollCommand() *cobra.Command {
 	})
 }
 
-func (o *order) roll(ctx context.Context, args []string) error {
+func (o *task) roll(ctx context.Context, args []string) error {
 	t, err := o.workload(o.settings.Kinds, o.namespace, args)
 	if err != nil {
 		return err
@@ -60,113 +59,82 @@ func (o *order) roll(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if s.body != nil {
+		s.next = "kubectl configstamp wait " + s.words()
+	}
 	return o.take(ctx, s)
 }
 
 // step is what roll does with one workload.
 type step struct {
 	*target
-	// manager is the field manager of the patch, "" if there is nothing to do.
+	// body is the patch that is sent, and manager its field manager; nil if there is nothing to do.
+	body    []byte
 	manager string
 	// did is one word: rolled, restarted, unchanged.
 	did string
 	// why says why nothing is to be done, or why a workload is restarted.
-	why string
-	// news are the sources of which it gets new content, as far as they are known before.
-	news []string
-	// overrules are the settings that would hold the workload.
-	overrules []string
-	next      string
+	why  string
+	next string
 	// rehearsed is the workload as the webhook's answer has it.
 	rehearsed *target
-	// brief has take print no advice.
-	brief  bool
-	answer outcome
+	answer    outcome
 }
 
 // stepOf asks the webhook, by a dry run, what a rolling re-admission would do. An order that would roll nothing, and one
 // that the webhook does not answer for, is not sent.
-func (o *order) stepOf(ctx context.Context, t *target) (*step, error) {
-	after, warnings, err := t.patch(ctx, types.MergePatchType, []byte("{}"), patchOptions(serverDryRun, checksum.RollingManager))
-	if err != nil {
-		return nil, fmt.Errorf("nothing was sent, as the dry run that asks the webhook was refused: %w", err)
-	}
-	answer := outcomeIn(warnings)
-	s := &step{target: t, did: "unchanged", answer: answer, rehearsed: after}
-	switch answer.Code {
-	case reason.OutcomeInStep:
+func (o *task) stepOf(ctx context.Context, t *target) (s *step, err error) {
+	s = &step{target: t, did: "unchanged"}
+	s.rehearsed, s.answer, err = t.ask(ctx)
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("nothing was sent, as the dry run that asks the webhook was refused: %w", err)
+	case s.answer.Code == reason.OutcomeInStep:
 		s.why, s.next = "it is in step, so there is nothing to roll", "to restart it anyway: kubectl rollout restart "+t.words()
-	case reason.OutcomeWouldRecord:
+	case s.answer.Code == reason.OutcomeWouldRecord:
 		s.why, s.next = "records of its sources are missing, so nothing is known to have changed", "kubectl configstamp why "+t.words()
-	case reason.OutcomeWouldRoll:
-		s.manager, s.did, s.news, s.overrules = checksum.RollingManager, "rolled", newsOf(t, after), o.holds(t)
-	case reason.OutcomeObserved:
-		s.restart("")
-		s.overrules = []string{"configstamp.dev/mode=observe"}
-	case reason.NoOutcome:
-		err = fmt.Errorf("%s: nothing was sent: %s", t.place(), silence(t))
+	case s.answer.Code == reason.OutcomeWouldRoll:
+		s.did, s.manager, s.body = "rolled", checksum.RollingManager, []byte("{}")
+	case s.answer.Code == reason.OutcomeObserved:
+		err = o.restart(s, "its mode is observe")
 	default:
-		err = fmt.Errorf("%s: nothing was sent: %s (kubectl configstamp why %s)", t.place(), answer.Sentence, t.words())
+		err = fmt.Errorf("%s: nothing was sent: %s (kubectl configstamp why %s)", t.place(), s.answer.Sentence, t.words())
 	}
 	return s, err
 }
 
 // restart has a step restart the workload, as kubectl rollout restart does.
-func (s *step) restart(why string) {
-	s.manager, s.did, s.why = orderManager, "restarted", why
-}
-
-// silence says why the webhook may not have answered.
-func silence(t *target) string {
-	if t.object().GetLabels()[checksum.InjectLabel] == checksum.InjectDisabled {
-		return "configstamp leaves it alone, as its label " + checksum.InjectLabel + " is " + checksum.InjectDisabled
-	}
-	return "the webhook said nothing: it is stopped, or cannot be reached, or does not serve this workload (kubectl configstamp doctor looks for it)"
+func (o *task) restart(s *step, why string) error {
+	now, err := o.serverTime()
+	s.did, s.why, s.next = "restarted", why, ""
+	s.manager, s.body = orderManager, inTemplate(s.kind.Template, restartedAt, at(now))
+	return err
 }
 
 // take carries out a step, and prints what became of the workload.
-func (o *order) take(ctx context.Context, s *step) error {
-	r := &result{target: s.target, did: s.did, why: s.why, overrules: s.overrules, next: s.next}
-	if s.manager == "" {
-		return o.say(r)
+func (o *task) take(ctx context.Context, s *step) error {
+	if s.body == nil {
+		return o.say(&result{target: s.target, did: s.did, why: s.why, next: s.next})
 	}
-	after, err := o.sendStep(ctx, s)
-	if err != nil {
-		return err
-	}
-	news := s.news
-	if o.dryRun == noDryRun {
-		if news = newsOf(s.target, after); len(news) == 0 && s.manager == checksum.RollingManager {
-			return fmt.Errorf("%s: the order was sent, but nothing changed: the webhook did not answer in time; try again", s.place())
+	after := s.rehearsed
+	if o.dryRun == noDryRun || after == nil {
+		var err error
+		if after, err = o.send(ctx, s.target, types.MergePatchType, s.body, s.manager); err != nil {
+			return err
 		}
 	}
-	if r.target, r.changed = after, true; !s.brief {
-		r.next = "kubectl configstamp wait " + s.words()
+	news := newsOf(s.target, after)
+	if len(news) == 0 && s.did == "rolled" {
+		return fmt.Errorf("%s: the order was sent, but nothing changed: the webhook did not answer in time; try again", s.place())
 	}
-	r.why = "it gets the new content of " + cmp.Or(joined(news), "its sources")
+	why := "it gets the new content of " + cmp.Or(joined(news), "its sources")
 	if s.did == "restarted" {
-		r.why = "as with a rollout restart; " + cmp.Or(s.why, r.why)
+		why = "as with a rollout restart; " + s.why
 	}
-	r.why += after.waits()
-	return o.say(r)
+	return o.say(&result{target: after, did: s.did, changed: true, why: why, next: s.next})
 }
 
-// sendStep sends the patch of a step. A re-admission was rehearsed already.
-func (o *order) sendStep(ctx context.Context, s *step) (after *target, err error) {
-	switch {
-	case s.manager == orderManager:
-		now, err := o.serverTime()
-		if err != nil {
-			return nil, err
-		}
-		return o.send(ctx, s.target, types.MergePatchType, inTemplate(s.kind.Template, restartedAt, at(now)), s.manager)
-	case o.dryRun == serverDryRun:
-		return s.rehearsed, nil
-	}
-	return o.send(ctx, s.target, types.MergePatchType, []byte("{}"), s.manager)
-}
-
-// newsOf are the sources whose stamps differ between two states of a workload, sorted.
+// newsOf returns the sources whose stamps differ between two states of a workload, sorted.
 func newsOf(before, after *target) (sources []string) {
 	stamps := func(t *target) map[string]string {
 		annotations, _, _ := unstructured.NestedStringMap(t.object().Object, append(slices.Clone(t.kind.Template), "metadata", "annotations")...)
@@ -180,68 +148,6 @@ func newsOf(before, after *target) (sources []string) {
 	}
 	slices.Sort(sources)
 	return sources
-}
-
-// holds says which setting would hold a workload now, beside its turn.
-func (o *order) holds(t *target) []string {
-	object, raw, err := t.decode()
-	if err != nil {
-		return nil
-	}
-	policy := o.policyOf(object, checksum.Source{})
-	status, _ := t.kind.Status(raw) // what cannot be read holds nothing
-	now, err := o.serverTime()
-	hold, held := policy.HoldAt(now, status.Current)
-	if err != nil || !held {
-		return nil
-	}
-	text := settingOf(&policy, hold.Reason.String())
-	if !hold.Until.IsZero() {
-		text += " until " + at(hold.Until)
-	}
-	return []string{text}
-}
-
-// settingOf names a setting of a workload, and where it stands if that is not the workload.
-func settingOf(policy *checksum.Policy, name string) string {
-	text := "configstamp.dev/" + name
-	switch origin, _ := policy.OriginOf(name); origin {
-	case checksum.OfNamespace:
-		text += " (on the Namespace)"
-	case checksum.OfFlag:
-		text += " (a flag of the cluster)"
-	case checksum.OfWorkload, checksum.OfSource:
-	}
-	return text
-}
-
-// policyOf is what counts for a workload of the namespace, as far as the user may know: who may not read the Namespace
-// does not know its settings. asked is a source that exists.
-func (o *order) policyOf(object *workload.Object, asked checksum.Source) checksum.Policy {
-	if o.onNamespace == nil {
-		o.onNamespace = map[string]string{}
-		if t, err := o.read("", "namespaces", object.Namespace); err == nil {
-			o.onNamespace = o.settings.namespaceOf(t.object()).Settings
-		}
-	}
-	return o.settings.PolicyOf(object, o.onNamespace, func(kind checksum.Kind) []string {
-		if kind != asked.Kind {
-			return nil
-		}
-		return []string{asked.Name}
-	})
-}
-
-// waits says that no pod starts by a new template, and why, "" if pods do.
-func (t *target) waits() string {
-	_, raw, err := t.decode()
-	if err != nil {
-		return ""
-	}
-	if status, _ := t.kind.Status(raw); status.Waits != "" {
-		return "; no pod starts by that: " + status.Waits
-	}
-	return ""
 }
 
 // inTemplate is the merge patch that annotates a pod template, which is at path.

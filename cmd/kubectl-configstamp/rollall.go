@@ -12,11 +12,10 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
-	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // rollUsers rolls everything that uses a source. A workload that fails does not stop the others.
-func (o *order) rollUsers(ctx context.Context, args []string, yes bool) error {
+func (o *task) rollUsers(ctx context.Context, args []string, yes bool) error {
 	source, err := sourceOf(args)
 	if err != nil {
 		return err
@@ -29,7 +28,7 @@ func (o *order) rollUsers(ctx context.Context, args []string, yes bool) error {
 	partly := ofSource != nil && (ofSource.Ignore || len(ofSource.IgnoreKeys) > 0) // so that a change may count for nobody
 	var steps []*step
 	var errs []error
-	unseen, err := o.eachWorkload(o.settings.Kinds, o.namespace, "", func(t *target) error {
+	unseen, err := o.eachWorkload(o.settings.Kinds, o.namespace, func(t *target) error {
 		s, err := o.stepOfUser(ctx, t, source, partly)
 		if err != nil {
 			errs = append(errs, err)
@@ -59,7 +58,6 @@ func (o *order) rollUsers(ctx context.Context, args []string, yes bool) error {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(errs, fmt.Errorf("%s, and those after it: nothing was sent: %w", s.place(), err))...)
 		}
-		s.overrules, s.brief = nil, true // the list has said that
 		if err := o.take(ctx, s); err != nil {
 			errs = append(errs, err)
 		}
@@ -70,76 +68,65 @@ func (o *order) rollUsers(ctx context.Context, args []string, yes bool) error {
 	return errors.Join(errs...)
 }
 
-// stepOfUser is what to do with a workload if it uses a source, else nil. What a re-admission would not roll is
-// restarted, unless the webhook says that its pods have the present content: it may hold the old one. partly tells that
-// the source itself says that not all of it counts.
-func (o *order) stepOfUser(ctx context.Context, t *target, source checksum.Source, partly bool) (*step, error) {
-	object, _, err := t.decode()
+// stepOfUser returns what to do with a workload if it uses a source, else nil. What a re-admission would not roll is
+// restarted, unless the webhook answers that its pods have the present content: it may hold the old one. partly reports
+// that by the source's own settings not all of it counts.
+func (o *task) stepOfUser(ctx context.Context, t *target, source checksum.Source, partly bool) (*step, error) {
+	user, err := o.subjectOf(t, source)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("it is not known whether a workload uses %s: %w", source, err)
 	}
-	references, err := object.References()
-	if err != nil {
-		return nil, fmt.Errorf("%s: it is not known whether it uses %s: %w", t.place(), source, err)
-	}
-	counts := !partly && slices.ContainsFunc(checksum.Selections(references, o.policyOf(object, source)), func(s checksum.Selection) bool {
+	counts := !partly && slices.ContainsFunc(checksum.Selections(user.references, user.policy), func(s checksum.Selection) bool {
 		return s.Source == source && !s.HoldOnly
 	})
-	uses := counts || slices.ContainsFunc(references, func(r checksum.Reference) bool {
+	uses := counts || slices.ContainsFunc(user.references, func(r checksum.Reference) bool {
 		return r.Source == source && (r.Use == checksum.Startup || r.Use == checksum.Live)
 	})
 	switch {
-	case !uses || object.RolledByOwner(o.settings.Kinds) || object.DeletionTimestamp != nil:
+	case !uses || user.read.RolledByOwner(o.settings.Kinds) || user.read.DeletionTimestamp != nil:
 		return nil, nil
 	case t.kind.CreateOnly:
-		return byHand(t, object), nil
+		return byHand(user), nil
 	}
 	s, err := o.stepOf(ctx, t)
 	switch {
-	case err == nil && (s.manager != "" || counts && s.answer.Code == reason.OutcomeInStep):
+	case err == nil && (s.body != nil || counts && s.answer.Code == reason.OutcomeInStep):
 		return s, nil
-	case s != nil && s.answer.Code == reason.OutcomeMissing: // a new pod could not start
-		return nil, err
-	case s == nil && !o.mayPatch(ctx, t):
+	case s.answer.Code == reason.OutcomeMissing, s.rehearsed == nil && !o.mayPatch(ctx, t): // a new pod could not start
 		return nil, err
 	}
-	s = &step{target: t}
-	s.restart("configstamp would not roll it for " + source.String())
-	return s, nil
+	return s, o.restart(s, "configstamp would not roll it for "+source.String())
 }
 
-// byHand is the step of an object that is stamped only when it is created, if it has pods of its own: it has to be made
-// again.
-func byHand(t *target, object *workload.Object) *step {
-	phase, _, _ := unstructured.NestedString(t.object().Object, "status", "phase")
-	active, _, _ := unstructured.NestedInt64(t.object().Object, "status", "active")
-	replicas, set, _ := unstructured.NestedInt64(t.object().Object, "spec", "replicas")
-	over := phase == "Succeeded" || phase == "Failed" || t.kind.Name == "Job" && active == 0 || set && replicas == 0
-	if object.Controller() != nil || over {
+// byHand returns the step of an object that is stamped only when it is created, if it has pods of its own: it has to be
+// created again.
+func byHand(s *subject) *step {
+	object := s.object().Object
+	phase, _, _ := unstructured.NestedString(object, "status", "phase")
+	active, _, _ := unstructured.NestedInt64(object, "status", "active")
+	replicas, set, _ := unstructured.NestedInt64(object, "spec", "replicas")
+	over := phase == "Succeeded" || phase == "Failed" || s.kind.Name == "Job" && active == 0 || set && replicas == 0
+	if s.read.Controller() != nil || over {
 		return nil
 	}
-	return &step{target: t, why: "it cannot be rolled: delete it, and create it again"}
+	return &step{target: s.target, why: "it cannot be rolled: delete it, and create it again"}
 }
 
 // listSteps prints what will be done, and returns the steps in which something is.
-func (o *order) listSteps(source checksum.Source, steps []*step, failed []error) (todo []*step) {
+func (o *task) listSteps(source checksum.Source, steps []*step, failed []error) (todo []*step) {
 	to := o.words()
 	if len(steps)+len(failed) == 0 {
 		paragraph(to, "", "No workload in namespace "+o.namespace+" uses "+source.String()+".")
 		return nil
 	}
 	paragraph(to, "", source.String()+" in namespace "+o.namespace+" is used by:")
-	rows := &table{columns: narrow, indent: "  "}
+	rows := &table{indent: "  "}
+	rows.add("WORKLOAD", "WHAT HAPPENS")
 	for _, s := range steps {
 		will := s.why
-		if s.manager != "" {
+		if s.body != nil {
 			todo = append(todo, s)
-			if will = map[string]string{"rolled": "rolls", "restarted": "restarts"}[s.did]; s.why != "" {
-				will += ": " + s.why
-			}
-			if len(s.overrules) > 0 {
-				will += ", in spite of " + joined(s.overrules)
-			}
+			will = strings.TrimSuffix(map[string]string{"rolled": "rolls", "restarted": "restarts"}[s.did]+": "+s.why, ": ")
 		}
 		rows.add(s.String(), will)
 	}

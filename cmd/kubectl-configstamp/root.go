@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
@@ -151,35 +149,25 @@ func (p *plugin) versionCommand() *cobra.Command {
 	}
 }
 
-// installedWithin bounds how long version waits for the cluster.
-const installedWithin = 10 * time.Second
-
 // installed describes configstamp's Deployments in the cluster: the version of the chart, and the images.
 func (p *plugin) installed(ctx context.Context) (texts []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, installedWithin)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client, _, err := p.clients()
 	if err != nil {
 		return nil, err
 	}
-	deployments, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Namespace(p.installation).List(ctx, metav1.ListOptions{LabelSelector: ownLabel})
-	if err != nil {
-		return nil, err
-	}
-	for i := range deployments.Items {
-		var d appsv1.Deployment
-		if err := k8sruntime.DefaultUnstructuredConverter.FromUnstructured(deployments.Items[i].Object, &d); err != nil {
-			return nil, fmt.Errorf("reading deployment/%s: %w", deployments.Items[i].GetName(), err)
-		}
-		var images []string
+	deployments, err := readAll[appsv1.Deployment](ctx, client, appsv1.SchemeGroupVersion.WithResource("deployments"), p.installation, metav1.ListOptions{LabelSelector: ownLabel})
+	for i := range deployments {
+		d := &deployments[i]
+		text := "deployment/" + d.Name + " " + d.Labels["app.kubernetes.io/version"]
 		for _, container := range d.Spec.Template.Spec.Containers {
-			images = append(images, container.Image)
+			text += ", " + container.Name + " " + container.Image
 		}
-		slices.Sort(images)
-		texts = append(texts, fmt.Sprintf("deployment/%s %s (%s)", d.Name, d.Labels["app.kubernetes.io/version"], strings.Join(slices.Compact(images), ", ")))
+		texts = append(texts, text)
 	}
 	if len(texts) == 0 {
 		texts = []string{"no Deployment with the label " + ownLabel}
 	}
-	return texts, nil
+	return texts, err
 }

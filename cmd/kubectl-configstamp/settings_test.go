@@ -141,7 +141,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: configstamp, namespace: configstamp, labels: {app.kubernetes.io/name: configstamp, app.kubernetes.io/version: v1.2.3}}
 spec: {template: {spec: {containers: [{name: webhook, image: "example.com/configstamp:v1.2.3"}, {name: controller, image: "example.com/configstamp:v1.2.3"}]}}}`)
-	want("deployment/configstamp v1.2.3 (example.com/configstamp:v1.2.3)\n")
+	want("deployment/configstamp v1.2.3, webhook example.com/configstamp:v1.2.3, controller example.com/configstamp:v1.2.3\n")
 	server.Forbid = func(_, resource, _ string) bool { return resource == "deployments" }
 	want("not known: deployments is forbidden")
 }

@@ -18,19 +18,14 @@ import (
 
 // statusOf is one run of the command status.
 type statusOf struct {
-	*plugin
-	output objectPrinter
-	all    bool
-	watch  bool
-
-	namespace string
+	*task
 	// about is the workload or source that was named, "" for none; of are its sources.
 	about string
 	of    []checksum.Source
 }
 
 func (p *plugin) statusCommand() *cobra.Command {
-	s := &statusOf{plugin: p}
+	var all, watch bool
 	command := &cobra.Command{
 		Use:   "status [WORKLOAD|SOURCE]",
 		Short: "Say which edits are rolling, held or halted, since when, and what to do next",
@@ -43,41 +38,32 @@ func (p *plugin) statusCommand() *cobra.Command {
 			"  kubectl configstamp status deployment/web-app\n" +
 			"  kubectl configstamp status configmap/payment-api-config -o yaml",
 		Args: cobra.MaximumNArgs(2),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := s.output.complete(); err != nil {
-				return err
-			}
-			return s.run(command.Context(), args)
-		},
 	}
-	s.output.addFlags(command)
-	command.Flags().BoolVarP(&s.all, "all-namespaces", "A", false, "look at all namespaces")
-	command.Flags().BoolVarP(&s.watch, "watch", "w", false, "keep running, and print again whenever something changes")
-	return command
-}
-
-func (s *statusOf) run(ctx context.Context, args []string) (err error) {
-	if s.namespace, err = s.plugin.namespace(s.all); err != nil {
-		return err
-	}
-	if len(args) > 0 {
-		if s.all {
+	command.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
+	command.Flags().BoolVarP(&watch, "watch", "w", false, "keep running, and print again whenever something has changed")
+	return p.taskCommand(command, func(ctx context.Context, o *task, args []string) (err error) {
+		s := &statusOf{task: o}
+		switch {
+		case len(args) > 0 && all:
 			return errors.New("you named one object: leave out --all-namespaces")
+		case len(args) > 0:
+			err = s.named(ctx, args)
+		default:
+			s.namespace, err = o.plugin.namespace(all)
 		}
-		if err := s.named(ctx, args); err != nil {
+		switch {
+		case err != nil:
 			return err
+		case watch:
+			return s.follow(ctx)
 		}
-	}
-	if s.watch {
-		return s.follow(ctx)
-	}
-	return s.show(ctx, s.Out)
+		return s.show(ctx, s.Out)
+	})
 }
 
 // named finds the sources that are asked about.
 func (s *statusOf) named(ctx context.Context, args []string) error {
-	o, err := s.reader(ctx)
-	if err != nil {
+	if err := s.readSettings(ctx); err != nil {
 		return err
 	}
 	if namesSource(args) {
@@ -86,17 +72,16 @@ func (s *statusOf) named(ctx context.Context, args []string) error {
 			return err
 		}
 		s.about, s.of = source.String(), []checksum.Source{source}
-		if _, err = o.source(source); apierrors.IsForbidden(err) {
+		if _, err = s.source(source); apierrors.IsForbidden(err) {
 			return nil // its report may be read all the same
 		}
 		return err
 	}
-	w, err := o.subject(args)
-	if err != nil {
-		return err
+	w, err := s.subject(args)
+	if err == nil {
+		s.about, s.of = w.String(), w.sources
 	}
-	s.about, s.of = w.String(), w.sources
-	return nil
+	return err
 }
 
 // show prints the reports that are asked for.
@@ -127,7 +112,7 @@ func (s *statusOf) show(ctx context.Context, to io.Writer) error {
 		}
 	}
 	for _, r := range shown[:min(few, len(shown))] {
-		s.printReport(to, r)
+		r.print(to)
 		fmt.Fprintln(to)
 	}
 	paragraph(to, "", s.sum(len(all), len(shown)))
@@ -139,8 +124,7 @@ const few = 10
 
 // sum says how many reports there are beside those that are shown.
 func (s *statusOf) sum(all, shown int) string {
-	where := "in namespace " + s.namespace
-	flag := "-n " + s.namespace
+	where, flag := "in namespace "+s.namespace, "-n "+s.namespace
 	if s.namespace == "" {
 		where, flag = "in all namespaces", "-A"
 	}
@@ -161,40 +145,35 @@ func (s *statusOf) sum(all, shown int) string {
 	return text
 }
 
+// watchEvery is how often --watch reads the reports.
+const watchEvery = 3 * time.Second
+
 // follow prints the reports, and again whenever they have changed, until ctx ends. A terminal shows the newest alone.
 func (s *statusOf) follow(ctx context.Context) error {
-	changed, err := s.changes(ctx, s.namespace)
-	if err != nil {
-		return err
-	}
 	before, lost := "", false
-	for first := true; ctx.Err() == nil; first = false {
+	for ; ctx.Err() == nil; pause(ctx, watchEvery) {
 		var text bytes.Buffer
 		err := s.show(ctx, &text)
 		switch {
 		case ctx.Err() != nil: // it was stopped
-		case err != nil && first:
+		case err != nil && before == "":
 			return err
 		case err != nil && !lost:
 			fmt.Fprintf(s.text(s.ErrOut), "--- %s not up to date: %s\n", at(s.now()), err)
 		case err == nil && lost:
 			fmt.Fprintf(s.ErrOut, "--- %s up to date again\n", at(s.now()))
 		}
-		if lost = err != nil; !lost && text.String() != before {
-			if s.isTerminal(s.Out) {
-				fmt.Fprint(s.Out, "\x1b[H\x1b[2J") // home, and clear
-			} else if before != "" {
-				fmt.Fprintf(s.Out, "--- %s\n", at(s.now()))
-			}
-			before = text.String()
-			if _, err := io.WriteString(s.Out, before); err != nil {
-				return err
-			}
+		if lost = err != nil; lost || text.String() == before {
+			continue
 		}
-		pause(ctx, 300*time.Millisecond) // many changes come together
-		select {
-		case <-ctx.Done():
-		case <-changed:
+		if s.isTerminal(s.Out) {
+			fmt.Fprint(s.Out, "\x1b[H\x1b[2J") // home, and clear
+		} else if before != "" {
+			fmt.Fprintf(s.Out, "--- %s\n", at(s.now()))
+		}
+		before = text.String()
+		if _, err := io.WriteString(s.Out, before); err != nil {
+			return err
 		}
 	}
 	return nil

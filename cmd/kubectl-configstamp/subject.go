@@ -1,9 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,23 +32,11 @@ type subject struct {
 	sources []checksum.Source
 }
 
-// reader returns an order that is never sent: it knows the cluster's settings, and reads with them. What of them
-// could not be read is printed.
-func (p *plugin) reader(ctx context.Context) (*order, error) {
-	settings, namespace, err := p.look(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	o := &order{plugin: p, settings: settings, namespace: namespace}
-	o.notSeen(settings.Unread)
-	return o, nil
-}
-
 // mostOwners bounds how many controllers stand one above the other: a Pod, a Job, a CronJob, and one more.
 const mostOwners = 4
 
 // subject reads the workload that args name. A pod, and whatever else a workload has made, stands for that workload.
-func (o *order) subject(args []string) (*subject, error) {
+func (o *task) subject(args []string) (*subject, error) {
 	named, err := o.named(o.settings.Kinds, o.namespace, args)
 	if err != nil {
 		return nil, err
@@ -64,14 +52,15 @@ func (o *order) subject(args []string) (*subject, error) {
 		}
 		t = owner
 	}
-	if t == named {
-		named = nil
+	s, err := o.subjectOf(t, checksum.Source{})
+	if err == nil && t != named {
+		s.made = named
 	}
-	return o.subjectOf(t, named)
+	return s, err
 }
 
 // ownerOf reads the workload that controls an object, nil if none of a known kind does.
-func (o *order) ownerOf(t *target) (*target, error) {
+func (o *task) ownerOf(t *target) (*target, error) {
 	ref := metav1.GetControllerOf(t.object())
 	if ref == nil {
 		return nil, nil
@@ -96,9 +85,9 @@ func (o *order) ownerOf(t *target) (*target, error) {
 	return owner, nil
 }
 
-// subjectOf completes a workload.
-func (o *order) subjectOf(t, made *target) (*subject, error) {
-	s := &subject{target: t, made: made}
+// subjectOf completes a workload. source is one that exists, for settings that name sources by patterns.
+func (o *task) subjectOf(t *target, source checksum.Source) (*subject, error) {
+	s := &subject{target: t}
 	object, raw, err := t.decode()
 	if err != nil {
 		return nil, err
@@ -111,7 +100,7 @@ func (o *order) subjectOf(t, made *target) (*subject, error) {
 		s.status = workload.Status{Waits: "its status cannot be read"}
 	}
 	s.selector, _ = t.kind.Selector(raw)
-	s.policy = o.policyOf(object, checksum.Source{})
+	s.policy = o.policyOf(object, source)
 	s.records, _ = object.Records() // a baseline that cannot be read counts as none
 	for _, selection := range checksum.Selections(s.references, s.policy) {
 		if !selection.HoldOnly {
@@ -131,15 +120,6 @@ func (o *order) subjectOf(t, made *target) (*subject, error) {
 	return s, nil
 }
 
-// readNamespace reads what the Namespace says; the zero Namespace is one that the user may not read.
-func (o *order) readNamespace() knownNamespace {
-	t, err := o.read("", "namespaces", o.namespace)
-	if err != nil {
-		return knownNamespace{}
-	}
-	return o.settings.knownNamespace(t.object())
-}
-
 // ref names the workload.
 func (s *subject) ref() workload.Ref {
 	return workload.Ref{Kind: s.kind, Namespace: s.Namespace, Name: s.Name}
@@ -147,6 +127,24 @@ func (s *subject) ref() workload.Ref {
 
 // name names the workload as reports do.
 func (s *subject) name() string { return s.ref().Text() }
+
+// hold returns the setting that holds the workload at some time, beside its turn, and where it stands; "" if none does.
+func (s *subject) hold(now time.Time) string {
+	hold, held := s.policy.HoldAt(now, s.status.Current)
+	if !held {
+		return ""
+	}
+	text := "configstamp.dev/" + hold.Reason.String()
+	if origin, _ := s.policy.OriginOf(hold.Reason.String()); origin == checksum.OfNamespace {
+		text += " (on the Namespace)"
+	} else if origin == checksum.OfFlag {
+		text += " (a flag of the cluster)"
+	}
+	if !hold.Until.IsZero() {
+		text += " until " + at(hold.Until)
+	}
+	return text
+}
 
 // progress says how far the workload's own controller is, "" if that is not known.
 func (s *subject) progress() string {

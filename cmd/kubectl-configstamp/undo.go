@@ -31,7 +31,7 @@ func (p *plugin) undoCommand() *cobra.Command {
 		Args: cobra.RangeArgs(1, 2),
 	}
 	command.Flags().Int64Var(&number, "to-revision", 0, "number of the revision, as kubectl configstamp why shows it; 0 is the one before the newest")
-	return p.orderCommand(command, func(ctx context.Context, o *order, args []string) error {
+	return p.orderCommand(command, func(ctx context.Context, o *task, args []string) error {
 		t, err := o.workload(o.settings.Kinds, o.namespace, args)
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (p *plugin) undoCommand() *cobra.Command {
 
 // undo gives a workload the template of one of its revisions, as kubectl rollout undo does: it names no field manager, by
 // which the webhook knows it. The webhook says which sources go back, too. The workload's own annotations stay.
-func (o *order) undo(ctx context.Context, t *target, number int64) error {
+func (o *task) undo(ctx context.Context, t *target, number int64) error {
 	to, err := o.revisionTo(t, number)
 	if err != nil {
 		return err
@@ -63,7 +63,6 @@ func (o *order) undo(ctx context.Context, t *target, number int64) error {
 	if len(to.pins()) == 0 {
 		r.why += "; that revision names no snapshots, so its pods read the present content"
 	}
-	r.why += t.waits()
 	return o.say(r)
 }
 
@@ -95,18 +94,13 @@ func (r *revision) template() (map[string]any, error) {
 	return template, nil
 }
 
-// revisionTo is the revision of a workload with a number; 0: the one before the newest, which is that of now.
-func (o *order) revisionTo(t *target, number int64) (*revision, error) {
-	kept := t.kind.RevisionResource()
-	if kept == "" {
-		return nil, fmt.Errorf("%s: its kind keeps no revisions", t.place())
-	}
-	_, raw, err := t.decode()
+// revisionTo returns the revision of a workload with a number; 0: the one before the newest, which is that of now.
+func (o *task) revisionTo(t *target, number int64) (*revision, error) {
+	s, err := o.subjectOf(t, checksum.Source{})
 	if err != nil {
 		return nil, err
 	}
-	selector, _ := t.kind.Selector(raw) // "" for kinds that have none
-	revisions, unseen, err := o.revisions(selector, kept)
+	revisions, unseen, err := o.revisions(s.selector, t.kind)
 	switch own := revisions[t.object().GetUID()]; {
 	case err != nil:
 		return nil, err
@@ -117,36 +111,40 @@ func (o *order) revisionTo(t *target, number int64) (*revision, error) {
 	case number == 0:
 		return nil, fmt.Errorf("%s: it has no earlier revision", t.place())
 	default:
-		for _, r := range own {
-			if r.Number == number {
-				return r, nil
-			}
+		if i := slices.IndexFunc(own, func(r *revision) bool { return r.Number == number }); i >= 0 {
+			return own[i], nil
 		}
 		return nil, fmt.Errorf("%s: it has no revision %d; kubectl configstamp why %s lists them", t.place(), number, t.words())
 	}
 }
 
-// revisions reads the revisions of the workloads of the namespace, the newest first, by the UID of the workload.
-func (o *order) revisions(selector string, kept ...string) (of map[types.UID][]*revision, unseen []string, err error) {
-	var resourceTypes []string
-	for _, one := range kept {
-		resourceTypes = append(resourceTypes, one+".v1.apps")
-	}
+// revisions reads the revisions of workloads of some kinds in the namespace, the newest first, by the UID of the workload.
+func (o *task) revisions(selector string, kinds ...*workload.Kind) (of map[types.UID][]*revision, unseen []string, err error) {
 	of = map[types.UID][]*revision{}
+	var resourceTypes []string
+	for _, kind := range kinds {
+		if kept := kind.RevisionResource(); kept != "" {
+			resourceTypes = append(resourceTypes, kept+".v1.apps")
+		}
+	}
+	slices.Sort(resourceTypes)
+	if resourceTypes = slices.Compact(resourceTypes); len(resourceTypes) == 0 {
+		return of, nil, nil
+	}
 	unseen, err = o.list(o.namespace, selector, resourceTypes, func(info *resource.Info) error {
-		t := &target{Info: info}
-		raw, err := t.object().MarshalJSON()
+		object := (&target{Info: info}).object()
+		raw, err := object.MarshalJSON()
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", t.place(), err)
+			return err
 		}
 		read, err := workload.DecodeRevision(raw)
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", t.place(), err)
+			return fmt.Errorf("reading %s %s: %w", info.Mapping.Resource.Resource, info.Name, err)
 		}
 		if number, err := strconv.ParseInt(read.Annotations["rollout.argoproj.io/revision"], 10, 64); err == nil {
 			read.Number = number
 		}
-		of[read.Owner] = append(of[read.Owner], &revision{read, t.object()})
+		of[read.Owner] = append(of[read.Owner], &revision{read, object})
 		return nil
 	})
 	for _, own := range of {
@@ -166,7 +164,7 @@ func (p *plugin) acceptCommand() *cobra.Command {
 		Example: "  kubectl configstamp accept deployment/web-app\n" +
 			"  kubectl configstamp accept sts/db -n shop --dry-run=server",
 		Args: cobra.RangeArgs(1, 2),
-	}, func(ctx context.Context, o *order, args []string) error {
+	}, func(ctx context.Context, o *task, args []string) error {
 		t, err := o.workload(o.settings.Kinds, o.namespace, args)
 		if err != nil {
 			return err
@@ -182,7 +180,7 @@ func (t *target) declines() bool {
 }
 
 // accept has a workload take content that an undo has sent back. It rolls now.
-func (o *order) accept(ctx context.Context, t *target) error {
+func (o *task) accept(ctx context.Context, t *target) error {
 	if !t.declines() {
 		return o.say(&result{target: t, did: "unchanged", why: "no undo has declined content of its sources"})
 	}

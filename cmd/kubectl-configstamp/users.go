@@ -13,22 +13,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // usersOf is one run of the command users.
 type usersOf struct {
-	*order // which is never sent
-	output objectPrinter
-	keys   []string // the keys that an edit changes; none: it may change any key
-
-	source    checksum.Source
-	ofSource  *checksum.SourcePolicy // the settings on the source
-	namespace knownNamespace
-	found     []*use
-	errs      []error // about workloads that cannot be read
+	*task
+	source checksum.Source
+	keys   []string
+	// was and is are what the source holds before and after the edit that is asked about.
+	was, is *checksum.Content
+	found   []*use
+	errs    []error // about workloads that cannot be read
 }
 
 // use is a workload that uses the source.
@@ -55,75 +53,65 @@ func (e effect) String() string {
 }
 
 func (p *plugin) usersCommand() *cobra.Command {
-	u := &usersOf{}
-	files := genericclioptions.FileNameFlags{Usage: "manifests of edits: files, directories, URLs, or - for stdin", Filenames: &[]string{}, Recursive: new(bool)}
+	var keys []string
 	command := &cobra.Command{
-		Use:   "users SOURCE | users -f FILE",
+		Use:   "users SOURCE",
 		Short: "Say which workloads use a ConfigMap or Secret, and what an edit restarts",
 		Long: "Lists the workloads of the namespace that use a ConfigMap, Secret or\n" +
 			"SecretProviderClass, how they use it, and what an edit does to each: it restarts,\n" +
 			"or only its later pods get the new content, or nothing happens, and why.\n" +
 			"With -o it prints the workloads that an edit restarts or may restart.\n" +
-			"The role view is enough.\n\n" +
-			"With -f it sends the ConfigMaps and Secrets of manifests to the API server as a dry\n" +
-			"run, and prints the warnings: configstamp warns of edits that restart workloads.\n" +
-			"That needs the right to write these objects, and writes nothing.",
+			"The role view is enough. What a manifest restarts, the API server's warnings say:\n" +
+			"kubectl apply --dry-run=server -f FILE.",
 		Example: "  kubectl configstamp users configmap/payment-api-config\n" +
 			"  kubectl configstamp users cm/payment-api-config --key LOG_LEVEL -n shop\n" +
-			"  kubectl configstamp users secret/db -o name\n" +
-			"  kubectl configstamp users -f config.yaml",
-		Args: cobra.MaximumNArgs(2),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := u.output.complete(); err != nil {
-				return err
-			}
-			options := files.ToOptions()
-			switch {
-			case len(options.Filenames) == 0:
-				return u.run(command.Context(), p, args)
-			case len(args)+len(u.keys) > 0 || u.output.wanted():
-				return errors.New("-f prints the warnings of a dry run: leave out the source, --key and --output")
-			}
-			return p.dryRun(command.Context(), &options)
-		},
+			"  kubectl configstamp users secret/db -o name",
+		Args: cobra.RangeArgs(1, 2),
 	}
-	u.output.addFlags(command)
-	files.AddFlags(command.Flags())
-	command.Flags().StringArrayVar(&u.keys, "key", nil, "say what an edit of this key does; may be repeated")
-	return command
+	command.Flags().StringArrayVar(&keys, "key", nil, "say what an edit of this key does; may be repeated")
+	return p.taskCommand(command, func(ctx context.Context, o *task, args []string) error {
+		u := &usersOf{task: o, keys: keys}
+		return u.run(ctx, args)
+	})
 }
 
-func (u *usersOf) run(ctx context.Context, p *plugin, args []string) (err error) {
+func (u *usersOf) run(ctx context.Context, args []string) (err error) {
 	if u.source, err = sourceOf(args); err != nil {
 		return err
 	}
-	if u.order, err = p.reader(ctx); err != nil {
+	if err = u.readSettings(ctx); err != nil {
 		return err
 	}
-	t, missing := u.order.source(u.source)
+	u.is = &checksum.Content{}
+	t, missing := u.task.source(u.source)
 	switch {
 	case missing == nil:
-		u.ofSource = checksum.SourcePolicyOf(t.object().GetAnnotations())
+		u.is.Policy = checksum.SourcePolicyOf(t.object().GetAnnotations())
 	case apierrors.IsForbidden(missing): // the role view may not read Secrets
 		u.notSeen([]string{"the settings on " + u.source.String() + ", and whether it exists: " + missing.Error()})
 		missing = nil
 	case !apierrors.IsNotFound(missing):
 		return missing
 	}
-	u.namespace = u.readNamespace()
-	unseen, err := u.eachWorkload(u.settings.Kinds, u.order.namespace, "", u.visit)
+	if len(u.keys) > 0 { // without keys, the source is created
+		u.was = &checksum.Content{Policy: u.is.Policy}
+	}
+	for _, key := range slices.Sorted(slices.Values(u.keys)) {
+		u.is.Entries = append(u.is.Entries, checksum.Entry{Name: key})
+	}
+	unseen, err := u.eachWorkload(u.settings.Kinds, u.namespace, u.visit)
 	switch {
 	case err != nil:
 		return err
 	case len(unseen) == len(u.settings.Kinds):
-		return fmt.Errorf("you have no right to list any kind of workload in namespace %s, so nothing is known about it: %s", u.order.namespace, unseen[0])
+		return fmt.Errorf("you have no right to list any kind of workload in namespace %s, so nothing is known about it: %s", u.namespace, unseen[0])
 	}
 	u.notSeen(unseen)
 	switch {
 	case missing != nil && len(u.found) == 0:
 		return errors.Join(append(u.errs, missing)...)
 	case missing != nil:
-		u.warn(u.source.String() + " does not exist in namespace " + u.order.namespace + ": workloads that need it do not roll until it does")
+		u.warn(u.source.String() + " does not exist in namespace " + u.namespace + ": workloads that need it do not roll until it does")
 	}
 	slices.SortFunc(u.found, func(a, b *use) int {
 		return cmp.Or(cmp.Compare(a.edit, b.edit), strings.Compare(a.String(), b.String()))
@@ -136,12 +124,11 @@ func (u *usersOf) visit(t *target) error {
 	if t.kind.CreateOnly && metav1.GetControllerOf(t.object()) != nil {
 		return nil
 	}
-	s, err := u.subjectOf(t, nil)
+	s, err := u.subjectOf(t, u.source)
 	if err != nil {
 		u.errs = append(u.errs, err)
 		return nil
 	}
-	s.policy = u.policyOf(s.read, u.source)
 	if ways := u.waysOf(s); ways != "" {
 		edit, why := u.effectOn(s)
 		u.found = append(u.found, &use{s, ways, edit, why})
@@ -191,79 +178,45 @@ func wayOf(r *checksum.Reference, spec *corev1.PodSpec) string {
 	return "subPath"
 }
 
-// effectOn returns what an edit of the source does to a workload, and why it does not restart now.
+// effectOn returns what the edit does to a workload, and why it does not restart now.
 func (u *usersOf) effectOn(s *subject) (effect, string) {
-	standing, reason := u.settings.Serves(s.read, u.namespace)
+	namespace := u.inNamespace()
+	standing, why := u.settings.Serves(s.read, namespace)
 	recorded := len(s.records.Stamps)+len(s.records.Baseline) > 0
-	switch holds := u.holds(s.target); {
+	selections := checksum.Selections(s.references, s.policy)
+	concerned := slices.ContainsFunc(selections, func(selection checksum.Selection) bool {
+		return selection.Source == u.source && selection.Differs(u.was, u.is)
+	})
+	switch hold := s.hold(u.clockTime()); {
 	case s.kind.CreateOnly:
 		return nothing, "it is stamped when it is created, and never restarted"
-	case standing == notServed && recorded && u.settings.Hinges(s.read, u.namespace):
-		return notKnown, "no label opts it in, but it has checksums: it restarts if the flag --namespaces lists its namespace"
-	case standing == notServed:
-		why, _ := u.settings.notServedWords(s.read, u.namespace, reason)
-		return nothing, why
-	case !u.counts(s, s.policy, u.ofSource, u.keys):
-		return nothing, u.leftOut(s)
+	case standing == notServed, standing == maybeServed && namespace.Known && !recorded:
+		words, _ := u.settings.notServedWords(s.read, why)
+		return nothing, words
+	case !s.policy.Serves(u.source.Kind):
+		return nothing, "no " + string(u.source.Kind) + " counts in this cluster (--sources, --secret-provider-classes)"
+	case !concerned:
+		return nothing, s.policy.LeavesOut(s.references, u.source, u.was, u.is).Sentence(reason.Values{})
 	case s.policy.Observe:
 		return nothing, "its mode is observe, so a change is reported and nothing restarts"
+	case standing == maybeServed && namespace.Known:
+		return notKnown, "no label opts it in, but it has checksums: it restarts if the flag --namespaces lists its namespace"
 	case standing == maybeServed:
 		return notKnown, "its Namespace cannot be read, and may opt it in or out"
 	case len(s.policy.Faults) > 0:
 		return restarts, "held until this can be read: " + s.policy.Faults[0].Error()
 	case s.status.Waits != "":
 		return laterPods, s.status.Waits
-	case len(holds) > 0:
-		return restarts, "held by " + joined(holds)
+	case hold != "":
+		return restarts, "held by " + hold
 	}
 	return restarts, ""
-}
-
-// counts returns whether an edit of some keys (none: of any key) counts for a workload under a policy and the settings on
-// the source.
-func (u *usersOf) counts(s *subject, policy checksum.Policy, ofSource *checksum.SourcePolicy, keys []string) bool {
-	before, after := &checksum.Content{Policy: ofSource}, &checksum.Content{Policy: ofSource}
-	for _, key := range slices.Sorted(slices.Values(keys)) {
-		after.Entries = append(after.Entries, checksum.Entry{Name: key})
-	}
-	return slices.ContainsFunc(checksum.Selections(s.references, policy), func(selection checksum.Selection) bool {
-		return selection.Source == u.source && (len(keys) == 0 && selection.Counts(after) || selection.Differs(before, after))
-	})
-}
-
-// leftOut returns why an edit does not count for a workload: the first reason of a table.
-func (u *usersOf) leftOut(s *subject) string {
-	named := func(patterns []checksum.SourcePattern) bool {
-		return slices.ContainsFunc(patterns, func(p checksum.SourcePattern) bool { return p.Matches(u.source) })
-	}
-	mounts := func(r checksum.Reference) bool { return r.Source == u.source && r.Use != checksum.Unused }
-	files, every := s.policy, s.policy
-	files.Uses, every.Uses = []checksum.Use{checksum.Startup, checksum.Live}, []checksum.Use{checksum.Startup, checksum.Live, checksum.Node}
-	for _, row := range []struct {
-		holds bool
-		why   string
-	}{
-		{!s.policy.Serves(u.source.Kind), "no " + string(u.source.Kind) + " counts in this cluster (--sources, --secret-provider-classes)"},
-		{named(s.policy.Ignore), settingOf(&s.policy, "ignore") + " names it"},
-		{slices.Contains(s.policy.Ignored, u.source), "the platform makes it, so it counts only if configstamp.dev/also names it"},
-		{len(s.policy.Only) > 0 && !named(s.policy.Only), settingOf(&s.policy, "only") + " does not name it"},
-		{u.counts(s, s.policy, nil, u.keys), "configstamp.dev/ignore or ignore-keys on the source leaves it out"},
-		{u.counts(s, files, u.ofSource, u.keys), settingOf(&s.policy, "restart-on") + " leaves out files that the kubelet refreshes"},
-		{u.counts(s, every, u.ofSource, u.keys), "only nodes read it, and pods do not"},
-		{!slices.ContainsFunc(s.references, mounts), "no container mounts the volume"},
-		{u.counts(s, every, u.ofSource, nil), "it does not use " + strings.Join(u.keys, " or ")},
-	} {
-		if row.holds {
-			return row.why
-		}
-	}
-	return "its annotations for Reloader or wave leave it out"
 }
 
 // print prints the workloads: with -o those that an edit restarts or may restart, otherwise all of them.
 func (u *usersOf) print() error {
 	list, count := listOf(nil), map[effect]int{}
-	t := &table{columns: narrow, notes: map[int]string{}}
+	t := &table{notes: map[int]string{}}
 	t.add("WORKLOAD", "AN EDIT", "USED BY")
 	for i, w := range u.found {
 		if w.edit != nothing {
@@ -277,7 +230,7 @@ func (u *usersOf) print() error {
 	case u.output.wanted():
 		return u.output.object(u.Out, list)
 	case len(u.found) == 0:
-		paragraph(u.Out, "", "No workload in namespace "+u.order.namespace+" uses "+u.source.String()+".")
+		paragraph(u.Out, "", "No workload in namespace "+u.namespace+" uses "+u.source.String()+".")
 		return nil
 	}
 	t.print(u.Out)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -175,8 +176,4 @@ func (j *judge) ofStatus(s *subject) finding {
 }
 
 // stateWords returns the state of an entry as a part of a sentence.
-func stateWords(e *report.Entry) string {
-	return map[report.State]string{
-		report.Failed: "failed", report.Held: "held", report.Waiting: "waiting", report.Rolling: "rolling", report.Done: "done",
-	}[e.State]
-}
+func stateWords(e *report.Entry) string { return strings.ToLower(string(e.State)) }

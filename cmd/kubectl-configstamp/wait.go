@@ -23,7 +23,6 @@ const (
 
 func (p *plugin) waitCommand() *cobra.Command {
 	var timeout time.Duration
-	w := &waiting{plugin: p}
 	command := &cobra.Command{
 		Use:   "wait SOURCE|WORKLOAD",
 		Short: "Wait until a change is rolled out everywhere, for pipelines",
@@ -38,36 +37,28 @@ func (p *plugin) waitCommand() *cobra.Command {
 			"  kubectl configstamp wait deployment/web-app -n shop\n" +
 			"  kubectl configstamp wait secret/db -o json",
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(command *cobra.Command, args []string) error {
-			if timeout < 0 {
-				return fmt.Errorf("--timeout=%s: want how long to wait, such as 15m, or 0 for ever", timeout)
-			}
-			if err := w.output.complete(); err != nil {
-				return err
-			}
-			return w.run(command.Context(), args, timeout)
-		},
 	}
-	w.output.addFlags(command)
 	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; 0 waits for ever")
-	return command
+	return p.taskCommand(command, func(ctx context.Context, o *task, args []string) error {
+		if timeout < 0 {
+			return fmt.Errorf("--timeout=%s: want how long to wait, such as 15m, or 0 for ever", timeout)
+		}
+		w := &waiting{task: o, judge: judge{patience: p.patience}}
+		return w.run(ctx, args, timeout)
+	})
 }
 
 // waiting is one run of wait.
 type waiting struct {
-	*plugin
-	output objectPrinter
-	order  *order // which is never sent
-	judge  judge
-	args   []string
+	*task
+	judge judge
+	args  []string
 	// source is what is waited for; the zero Source: the workload that args name.
 	source checksum.Source
 	what   string
 
 	reports []*rolloutReport // of the sources that are waited for
-	// unasked says that the webhook cannot be asked, and asked when it was asked last.
-	unasked bool
-	asked   time.Time
+	unasked bool             // the webhook cannot be asked
 	said    string
 }
 
@@ -81,7 +72,6 @@ func (w *waiting) run(ctx context.Context, args []string, timeout time.Duration)
 	if err := w.begin(ctx, args); err != nil {
 		return err
 	}
-	w.judge.patience = w.patience
 	if timeout > 0 {
 		w.judge.until = w.clockTime().Add(timeout)
 		var cancel context.CancelFunc
@@ -102,10 +92,9 @@ func (w *waiting) run(ctx context.Context, args []string, timeout time.Duration)
 
 // begin finds out what is waited for.
 func (w *waiting) begin(ctx context.Context, args []string) (err error) {
-	if w.order, err = w.reader(ctx); err != nil {
+	if err = w.readSettings(ctx); err != nil {
 		return err
 	}
-	w.args = args
 	if namesSource(args) {
 		if w.source, err = sourceOf(args); err != nil {
 			return err
@@ -114,7 +103,7 @@ func (w *waiting) begin(ctx context.Context, args []string) (err error) {
 		_, err = w.lastWrite(w.source)
 		return err
 	}
-	s, err := w.order.subject(args)
+	s, err := w.subject(args)
 	if err == nil {
 		w.what, w.args = s.String(), []string{s.String()}
 	}
@@ -123,12 +112,6 @@ func (w *waiting) begin(ctx context.Context, args []string) (err error) {
 
 // untilDone looks until nothing is left to wait for, or ctx ends.
 func (w *waiting) untilDone(ctx context.Context) (last finding, err error) {
-	within, stop := context.WithCancel(ctx)
-	defer stop()
-	changed, err := w.changes(within, w.order.namespace)
-	if err != nil {
-		return last, err
-	}
 	last, since := finding{verdict: unknown, why: "the API server has given no answer"}, time.Now()
 	for first := true; ; first = false {
 		f, err := w.look(ctx)
@@ -148,19 +131,16 @@ func (w *waiting) untilDone(ctx context.Context) (last finding, err error) {
 		if f.verdict == finished || f.lasts > 0 && lasts >= f.lasts {
 			return f, nil
 		}
-		w.say(f.why)
-		again := 5 * w.patience.again
+		if f.why != w.said {
+			w.said = f.why
+			paragraph(w.ErrOut, "", f.why)
+		}
+		again := w.judge.again
 		if f.lasts > 0 {
 			again = min(again, f.lasts-lasts)
 		}
-		if time.Since(w.asked) < again { // the report does not tell all
-			again = min(again, w.patience.again)
-		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx, again); ctx.Err() != nil {
 			return w.outOfTime(ctx, last)
-		case <-changed:
-		case <-time.After(again):
 		}
 	}
 }
@@ -169,10 +149,10 @@ func (w *waiting) untilDone(ctx context.Context) (last finding, err error) {
 // do not tell.
 func (w *waiting) look(ctx context.Context) (finding, error) {
 	var none finding
-	all, err := w.plugin.reports(ctx, w.order.namespace)
+	all, err := w.task.reports(ctx, w.namespace)
 	switch {
 	case errors.Is(err, errNoReports), apierrors.IsForbidden(err):
-		none = finding{unknown, err.Error(), w.patience.settled, true}
+		none = finding{unknown, err.Error(), w.judge.settled, true}
 	case err != nil:
 		return none, err
 	}
@@ -190,8 +170,6 @@ func (w *waiting) look(ctx context.Context) (finding, error) {
 	if w.unasked || f.verdict != finished && !f.vague {
 		return f, nil
 	}
-	pause(ctx, w.patience.again-time.Since(w.asked))
-	w.asked = time.Now()
 	answered, err := w.askAll(ctx, f.verdict == finished)
 	switch {
 	case err != nil || w.unasked:
@@ -216,7 +194,7 @@ func (w *waiting) lookAtSource(all []*rolloutReport) (finding, error) {
 	if f.verdict == finished && report.State(r.ready().Reason) == report.Unused {
 		users, _, err := w.users()
 		if err != nil || len(users) > 0 {
-			return finding{unknown, leavesAlone, w.patience.settled, false}, err
+			return finding{unknown, leavesAlone, w.judge.settled, false}, err
 		}
 	}
 	return f, nil
@@ -226,7 +204,7 @@ const leavesAlone = "configstamp looks after none of the workloads that are wait
 
 // lookAtWorkload returns how far the edits of its sources are on the workload by their reports, and by its own status.
 func (w *waiting) lookAtWorkload(all []*rolloutReport) (finding, error) {
-	s, err := w.order.subject(w.args)
+	s, err := w.subject(w.args)
 	if err != nil {
 		return finding{}, err
 	}
@@ -263,22 +241,15 @@ func (w *waiting) lookAtWorkload(all []*rolloutReport) (finding, error) {
 
 // lastWrite returns when the data of a source was last written.
 func (w *waiting) lastWrite(source checksum.Source) (writeTime, error) {
-	t, err := w.order.source(source)
+	t, err := w.task.source(source)
 	switch {
 	case apierrors.IsForbidden(err):
 		return writeTime{hidden: true}, nil
 	case err != nil:
 		return writeTime{}, err
 	}
-	return writeTime{at: dataWritten(t.object())}, nil
-}
-
-// say prints what is waited for, unless it is what was printed last.
-func (w *waiting) say(why string) {
-	if why != w.said {
-		w.said = why
-		paragraph(w.ErrOut, "", why)
-	}
+	at, _ := report.LastEdit(t.object().GetManagedFields())
+	return writeTime{at: at}, nil
 }
 
 // outOfTime returns what is left when the time is over; an error if the user has stopped it.
@@ -292,7 +263,7 @@ func (w *waiting) outOfTime(ctx context.Context, last finding) (finding, error) 
 
 // end says how the wait has ended, with its exit code.
 func (w *waiting) end(f *finding, timeout time.Duration) error {
-	of := w.what + " in namespace " + w.order.namespace
+	of := w.what + " in namespace " + w.namespace
 	switch f.verdict {
 	case going:
 		return exit{exitTimedOut, fmt.Errorf("%s: timed out after %s: %s", of, timeout, f.why)}

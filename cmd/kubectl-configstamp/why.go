@@ -19,8 +19,7 @@ import (
 
 // whyOf is one run of the command why.
 type whyOf struct {
-	*order // which is never sent
-	output objectPrinter
+	*task
 	*subject
 	reports   []*rolloutReport // of its sources
 	missing   error            // errNoReports, if the cluster has none
@@ -28,8 +27,7 @@ type whyOf struct {
 }
 
 func (p *plugin) whyCommand() *cobra.Command {
-	w := &whyOf{}
-	command := &cobra.Command{
+	return p.taskCommand(&cobra.Command{
 		Use:   "why WORKLOAD|POD",
 		Short: "Say why a workload or pod restarted, or why it did not",
 		Long: "Says about one workload: the edits of its sources, how far each edit is on this\n" +
@@ -40,59 +38,48 @@ func (p *plugin) whyCommand() *cobra.Command {
 			"  kubectl configstamp why pod/web-app-5d4f9-x2x9l\n" +
 			"  kubectl configstamp why sts/db -n shop -o yaml",
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := w.output.complete(); err != nil {
-				return err
-			}
-			return w.run(command.Context(), p, args)
-		},
-	}
-	w.output.addFlags(command)
-	return command
+	}, func(ctx context.Context, o *task, args []string) error {
+		w := &whyOf{task: o}
+		return w.run(ctx, args)
+	})
 }
 
-func (w *whyOf) run(ctx context.Context, p *plugin, args []string) (err error) {
-	if w.order, err = p.reader(ctx); err != nil {
+func (w *whyOf) run(ctx context.Context, args []string) (err error) {
+	if err = w.readSettings(ctx); err != nil {
 		return err
 	}
-	if w.subject, err = w.order.subject(args); err != nil {
+	if w.subject, err = w.task.subject(args); err != nil {
 		return err
 	}
-	all, err := p.reports(ctx, w.Namespace)
+	all, err := w.task.reports(ctx, w.Namespace)
 	if w.missing = err; err != nil && !errors.Is(err, errNoReports) {
 		return err
 	}
 	w.reports = reportsOn(all, w.sources)
 	if w.output.wanted() {
-		return errors.Join(w.output.object(p.Out, listOf(w.reports)), w.missing)
+		return errors.Join(w.output.object(w.Out, listOf(w.reports)), w.missing)
 	}
-	if kept := w.kind.RevisionResource(); kept != "" {
-		of, unseen, err := w.order.revisions(w.selector, kept)
-		if err != nil {
-			return err
-		}
-		w.notSeen(unseen)
-		w.revisions = of[w.object().GetUID()]
+	of, unseen, err := w.task.revisions(w.selector, w.kind)
+	if err != nil {
+		return err
 	}
-	w.print(ctx, p.Out)
+	w.notSeen(unseen)
+	w.revisions = of[w.object().GetUID()]
+	w.print(ctx, w.Out)
 	return w.missing
 }
 
 // print prints what is known of the workload.
 func (w *whyOf) print(ctx context.Context, to io.Writer) {
-	fmt.Fprintln(to, w.paint(bold, printable(w.place())))
+	paragraph(to, "", w.place())
 	if w.made != nil {
 		paragraph(to, "  ", w.pod())
 	}
 	if progress := w.progress(); progress != "" {
 		paragraph(to, "  ", sentence(progress))
 	}
-	shown, fails := w.failure()
-	if fails {
-		paragraph(to, "  ", sentence(shown.String()))
-	}
-	if settings := w.settingsIn(); settings != "" {
-		paragraph(to, "  ", "Settings: "+settings)
+	if w.status.Refused {
+		paragraph(to, "  ", sentence(w.failure().String()))
 	}
 	for _, source := range w.sources {
 		w.printSource(to, source)
@@ -109,45 +96,29 @@ func (w *whyOf) print(ctx context.Context, to io.Writer) {
 func (w *whyOf) pod() string {
 	object := w.made.object()
 	text := fmt.Sprintf("%s was made at %s", w.made, at(object.GetCreationTimestamp().Time))
-	hash := cmp.Or(object.GetLabels()["pod-template-hash"], object.GetLabels()["rollouts-pod-template-hash"], object.GetLabels()["controller-revision-hash"])
+	labels := object.GetLabels()
+	hash := cmp.Or(labels["pod-template-hash"], labels["rollouts-pod-template-hash"], labels["controller-revision-hash"])
 	for i, r := range w.revisions {
-		if hash == "" || r.Name != object.GetName() && r.Name != hash && !strings.HasSuffix(r.Name, "-"+hash) {
-			continue
-		}
-		if text += fmt.Sprintf(" for revision %d", r.Number); i > 0 {
-			text += ", which is not the newest"
+		if hash != "" && strings.HasSuffix("-"+r.Name, "-"+hash) {
+			if text += fmt.Sprintf(" for revision %d", r.Number); i > 0 {
+				text += ", which is not the newest"
+			}
 		}
 	}
 	return text
-}
-
-// settingsIn lists the settings that stand on the workload, and those of its Namespace that it does not overrule.
-func (w *whyOf) settingsIn() string {
-	var texts []string
-	own := checksum.SettingsOf(w.read.Annotations)
-	for _, setting := range checksum.Settings() {
-		if value, written := own[setting.Key()]; written {
-			texts = append(texts, setting.Name()+"="+value)
-		} else if value, written := w.onNamespace[setting.Key()]; written {
-			texts = append(texts, setting.Name()+"="+value+" (on the Namespace)")
-		}
-	}
-	return strings.Join(texts, "; ")
 }
 
 // printSource prints the newest edit of a source, and how far it is on this workload.
 func (w *whyOf) printSource(to io.Writer, source checksum.Source) {
 	r := reportOn(w.reports, source)
 	if r == nil {
-		_, recorded := w.records.Of(source)
-		switch {
-		case !recorded:
-			paragraph(to, "  ", source.String()+": this workload has no checksum of it")
-		case w.missing != nil:
-			paragraph(to, "  ", source.String()+": what became of its edits is not known")
-		default:
-			paragraph(to, "  ", source.String()+": there is no report, so no edit has had to roll anything for it")
+		text := "there is no report, so no edit has had to roll anything for it"
+		if _, recorded := w.records.Of(source); !recorded {
+			text = "this workload has no checksum of it"
+		} else if w.missing != nil {
+			text = "what became of its edits is not known"
 		}
+		paragraph(to, "  ", source.String()+": "+text)
 		return
 	}
 	text := source.String() + ": " + r.ready().Reason
@@ -166,8 +137,8 @@ func (w *whyOf) standing(r *rolloutReport) string {
 		return "is not concerned: nothing that counts for it changed"
 	case len(entries) > 1:
 		text := "is not named in the report, which names 20 of each kind"
-		if holds := w.holds(w.target); len(holds) > 0 {
-			text += "; its settings hold it: " + joined(holds)
+		if hold := w.hold(w.clockTime()); hold != "" {
+			text += "; its settings hold it: " + hold
 		}
 		return text
 	}
@@ -190,30 +161,31 @@ func (w *whyOf) standing(r *rolloutReport) string {
 
 // next says what to do now, as far as the user may do it.
 func (w *whyOf) next(ctx context.Context) string {
-	if shown, fails := w.failure(); fails {
-		advice, _ := shown.Advice(w.ref())
+	if w.status.Refused {
+		advice, _ := w.failure().Advice(w.ref())
 		return advice
 	}
 	for _, r := range w.reports {
 		entries, _ := entriesFor(&r.Status, w.name())
-		if len(entries) != 1 {
-			if len(entries) > 1 && r.ready().Status != metav1.ConditionTrue {
-				return r.ready().Message
-			}
-			continue
-		}
-		switch e := entries[0]; {
-		case e.State == report.Done:
-		case e.State != report.Held:
+		switch {
+		case len(entries) == 0, len(entries) > 1 && r.ready().Status == metav1.ConditionTrue, len(entries) == 1 && entries[0].State == report.Done:
+		case len(entries) > 1 || entries[0].State != report.Held:
 			return r.ready().Message
 		case w.mayPatch(ctx, w.target):
-			return "wait; or, if it should roll now all the same: " + w.release(e)
+			return "wait; or, if it should roll now all the same: " + w.release(entries[0])
 		default:
 			return "wait, or ask a user who may change it to end what holds it"
 		}
 	}
-	if why, remedy := w.leftAlone(ctx); why != "" {
-		return strings.TrimSuffix("configstamp leaves it alone: "+why+". "+remedy, ". ")
+	if len(w.records.Stamps)+len(w.records.Baseline) == 0 {
+		namespace := w.inNamespace()
+		if standing, why := w.settings.Serves(w.read, namespace); standing == notServed || standing == maybeServed && namespace.Known {
+			words, remedy := w.settings.notServedWords(w.read, why)
+			if !w.mayPatch(ctx, w.target) {
+				remedy = ""
+			}
+			return strings.TrimSuffix("configstamp leaves it alone: "+words+". "+remedy, ". ")
+		}
 	}
 	if w.missing != nil {
 		return "not known without ConfigRollouts"
@@ -221,9 +193,9 @@ func (w *whyOf) next(ctx context.Context) string {
 	return "nothing; no edit of its sources is on its way to it"
 }
 
-// failure returns why its pods are refused, as the workload's own status shows it; false: they are not.
-func (w *whyOf) failure() (failure rollout.Failure, fails bool) {
-	return (&rollout.Facts{Status: w.status}).Shown(w.now()), w.status.Refused
+// failure returns why its pods are refused, as the workload's own status shows it.
+func (w *whyOf) failure() rollout.Failure {
+	return (&rollout.Facts{Status: w.status}).Shown(w.now())
 }
 
 // release returns the command that lets a held workload roll.
@@ -239,36 +211,17 @@ func (w *whyOf) release(e *report.Entry) string {
 	return "kubectl configstamp unpause " + w.target.words()
 }
 
-// leftAlone says why configstamp leaves the workload alone, and what would change that; "" if it does not.
-func (w *whyOf) leftAlone(ctx context.Context) (why, remedy string) {
-	if len(w.records.Stamps)+len(w.records.Baseline) > 0 {
-		return "", ""
-	}
-	namespace := w.readNamespace()
-	standing, reasonFor := w.settings.Serves(w.read, namespace)
-	if standing != notServed {
-		return "", ""
-	}
-	if why, remedy = w.settings.notServedWords(w.read, namespace, reasonFor); !w.mayPatch(ctx, w.target) {
-		remedy = ""
-	}
-	return why, remedy
-}
-
 // fewRevisions is how many revisions are printed.
 const fewRevisions = 5
 
 // printRevisions prints why there is each of the newest revisions.
 func (w *whyOf) printRevisions(to io.Writer) {
-	t := &table{columns: narrow, indent: "  "}
+	t := &table{indent: "  "}
 	t.add("REVISION", "MADE", "BECAUSE")
 	for i, r := range w.revisions[:min(fewRevisions, len(w.revisions))] {
 		because := "it is the oldest that is kept"
 		if i+1 < len(w.revisions) {
 			because = becauseOf(r, w.revisions[i+1], w.reports)
-		}
-		if pins := r.pins(); len(pins) > 0 {
-			because += "; an undo to it brings back the content of " + namesOf(pins)
 		}
 		t.add(fmt.Sprint(r.Number), at(r.Created), because)
 	}

@@ -24,7 +24,6 @@ func TestHelm_CertificatesChangeHands(t *testing.T) {
 	cluster.Own(t, "create", "configmap", "apiserver-clients", "--from-file=ca.crt="+cluster.ClientAuthority())
 	install(t, selfManaged, "--set=webhook.failurePolicy=Fail", "--set=clientCertificates.ca.configMap=apiserver-clients", "--set=clientCertificates.names={"+harness.APIServerName+"}")
 	cluster.WaitServing(t)
-	t.Log(helm(t, "test", "configstamp"))
 	s.Label("enabled")
 	s.EventuallyRecorded()
 	// Earlier versions kept this key, which is of another kind, where cert-manager's is today.

@@ -12,7 +12,7 @@
 // A namespace whose event the API server does not take rests, and the others go on: somebody else's webhook on
 // events may fail, or hang, in one namespace alone. While the API server takes no event at all, none is given up.
 //
-// Memory is bounded. What finds no room, and what waits when the process ends, is
-// folded: one event stands for its whole line, with the count and the first names.
-// What cannot be written is counted in the log, by its reason.
+// Memory is bounded. If too many events wait, the namespace that has most of them loses its newest. What is lost, and what
+// waits when the process ends and cannot be written in time, is counted in the log, by its reason. The report on a
+// source (ConfigRollout) says what becomes of it in any case.
 package eventqueue

@@ -79,7 +79,7 @@ func (q *Queue) Eventf(regarding, related runtime.Object, eventType, reason, act
 	}
 	source, _ := related.(*corev1.ObjectReference)
 	now := time.Now()
-	w := waiting{stands: 1, Event: &eventsv1.Event{
+	w := waiting{Event: &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: about.Namespace, Name: nameOf(about.Name, now)},
 		EventTime:           metav1.NewMicroTime(now),
 		ReportingController: q.reporter,
@@ -96,15 +96,16 @@ func (q *Queue) Eventf(regarding, related runtime.Object, eventType, reason, act
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.linesOf(eventType).add(subjectOf(w.Event), w) {
-		q.count(queueFull, reason, 1)
-		return
-	}
+	q.add(q.linesOf(eventType), subjectOf(w.Event), w)
 	q.wake()
 }
 
-// queueFull is why an event was lost that found no room.
-const queueFull = "the queue was full"
+// add has an event wait. The caller holds the lock.
+func (q *Queue) add(to *lines, about subject, w waiting) {
+	if lost := to.add(about, w); lost != nil {
+		q.count("the queue was full", lost.Reason, 1)
+	}
+}
 
 // wake has write look whether there is something to write, or whether it is done.
 func (q *Queue) wake() {
@@ -197,7 +198,7 @@ func (q *Queue) ready() bool {
 func (q *Queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.warnings.of)+len(q.normals.of)+q.warnings.writes+q.normals.writes == 0
+	return q.warnings.total+q.normals.total+q.warnings.writes+q.normals.writes == 0
 }
 
 // try writes an event. One that is to be tried again waits behind the other lines of its namespace, which rests.
@@ -219,15 +220,13 @@ func (q *Queue) try(ctx context.Context, from *lines, about subject, w waiting, 
 	}
 	if why == "" || !again || w.tries >= mostTries {
 		if why != "" {
-			q.count(why, w.Reason, w.stands)
+			q.count(why, w.Reason, 1)
 		}
 		delete(from.failed, namespace)
 		delete(from.busy, namespace)
 		return
 	}
-	if !from.add(about, w) {
-		q.count(queueFull, w.Reason, w.stands)
-	}
+	q.add(from, about, w)
 	time.AfterFunc(from.rest(namespace, longest), func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -252,19 +251,20 @@ func (q *Queue) create(ctx context.Context, event *eventsv1.Event) (why string, 
 	return "the API server did not answer", true
 }
 
-// Finish folds what waits and writes it, Warnings first, as far as that can be done
-// within some time. The log counts the rest. Run has ended by then.
+// Finish writes what waits, Warnings first, as far as that can be done within some time. The log counts the rest. Run
+// has ended by then.
 func (q *Queue) Finish(ctx context.Context, within time.Duration) {
 	q.mu.Lock()
-	q.warnings, q.normals = q.warnings.folded(), q.normals.folded()
+	clear(q.warnings.busy) // no namespace rests any more
+	clear(q.normals.busy)
 	q.mu.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	q.send(bounded, flowcontrol.NewFakeAlwaysRateLimiter(), firstRest, q.empty)
 	q.mu.Lock()
 	for _, left := range []*lines{q.warnings, q.normals} {
-		for about, one := range left.folded().of {
-			q.count("the process ended first", about.reason, one.whole[0].stands)
+		for about, line := range left.of {
+			q.count("the process ended first", about.reason, len(line))
 		}
 	}
 	q.mu.Unlock()

@@ -161,7 +161,7 @@ func (q *Question) stays(a *app, e *Edit) (why reason.Reason, finding checksum.F
 	default:
 		return reason.Kept, checksum.Finding{} // it carries already what the source is to hold
 	}
-	return a.blind(e), checksum.Finding{}
+	return a.Policy.LeavesOut(a.References, source, e.Was, e.Is), checksum.Finding{}
 }
 
 // lacked reports whether its containers could not start with what a source held before.
@@ -172,40 +172,4 @@ func (a *app) lacked(e *Edit) bool {
 	}
 	_, missing := selection.Missing(e.Was)
 	return missing
-}
-
-// blind tells why a workload sees nothing of an edit: what would have to be said otherwise
-// for it to see something.
-func (w *Workload) blind(e *Edit) reason.Reason {
-	was, is := bare(e.Was), bare(e.Is)
-	sees := func(policy checksum.Policy) bool {
-		s := find(checksum.Selections(w.References, policy), e.At.Source)
-		return s != nil && s.Differs(was, is)
-	}
-	mine := w.Policy
-	if sees(mine) {
-		return reason.SourceLeftOut // by what the source says
-	}
-	everyUse := []checksum.Use{checksum.Startup, checksum.Live, checksum.Node}
-	if mine.Uses = everyUse; sees(mine) {
-		return reason.UseLeftOut
-	}
-	nobodys := checksum.DefaultPolicy()
-	nobodys.Uses, nobodys.SecretProviderClasses = everyUse, true
-	if sees(nobodys) {
-		return reason.SourceLeftOut
-	}
-	mounted := func(r checksum.Reference) bool { return r.Source == e.At.Source && r.Use != checksum.Unused }
-	if !slices.ContainsFunc(w.References, mounted) {
-		return reason.NotMounted
-	}
-	return reason.KeyNotUsed
-}
-
-// bare is a content without what its source says of itself.
-func bare(content *checksum.Content) *checksum.Content {
-	if content == nil || content.Policy == nil {
-		return content
-	}
-	return &checksum.Content{Entries: content.Entries}
 }

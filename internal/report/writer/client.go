@@ -86,21 +86,8 @@ func (c *client) source(ctx context.Context, at rollout.SourceRef) (found source
 		return source{}, errors.New("the API server's answer cannot be read")
 	}
 	found.uid = object.Metadata.UID
-	for _, entry := range object.Metadata.ManagedFields {
-		if entry.Time != nil && !entry.Time.Time.Before(found.editedAt) && ownsData(entry.FieldsV1) {
-			found.editedAt, found.manager = entry.Time.Time, entry.Manager
-		}
-	}
+	found.editedAt, found.manager = report.LastEdit(object.Metadata.ManagedFields)
 	return found, nil
-}
-
-// ownsData reports whether fields have some of the content of a source among them.
-func ownsData(fields *metav1.FieldsV1) bool {
-	var top map[string]json.RawMessage
-	if fields == nil || json.Unmarshal(fields.GetRawBytes(), &top) != nil {
-		return false
-	}
-	return top["f:data"] != nil || top["f:binaryData"] != nil || top["f:stringData"] != nil
 }
 
 // get returns a report, nil if it does not exist.
