@@ -18,6 +18,7 @@ func TestExamples(t *testing.T) {
 	server := fakecluster.New(t, "testdata/examples.yaml", "testdata/installation.yaml")
 	server.Now = atThree()
 	server.Dry = func(string, *unstructured.Unstructured) ([]string, error) { return []string{inStep}, nil }
+	t.Chdir("testdata/examples") // the files that examples name
 	root := rootCommand(newPlugin(genericiooptions.NewTestIOStreamsDiscard(), atThree))
 	for _, command := range root.Commands() {
 		if slices.Contains([]string{"completion", "help"}, command.Name()) {

@@ -93,8 +93,12 @@ func (t *target) with(object runtime.Object) *target {
 // patch sends a patch, and returns the object as it is then, and the API server's warnings.
 // resource.Helper returns no warnings, and does not end with the context.
 func (t *target) patch(ctx context.Context, kind types.PatchType, body []byte, options *metav1.PatchOptions) (after *target, warnings []string, err error) {
-	result := t.Client.Patch(kind).NamespaceIfScoped(t.Namespace, t.Namespaced()).Resource(t.Mapping.Resource.Resource).Name(t.Name).
-		VersionedParams(options, metav1.ParameterCodec).Body(body).Do(ctx)
+	return t.answered(t.Client.Patch(kind).NamespaceIfScoped(t.Namespace, t.Namespaced()).Resource(t.Mapping.Resource.Resource).Name(t.Name).
+		VersionedParams(options, metav1.ParameterCodec).Body(body).Do(ctx))
+}
+
+// answered returns the object of an answer, and its warnings.
+func (t *target) answered(result rest.Result) (after *target, warnings []string, err error) {
 	for _, warning := range result.Warnings() {
 		warnings = append(warnings, warning.Text)
 	}

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
 )
@@ -54,22 +56,34 @@ func (e effect) String() string {
 
 func (p *plugin) usersCommand() *cobra.Command {
 	var keys []string
+	files := genericclioptions.FileNameFlags{Usage: "manifests of edits: files, directories, URLs, or - for stdin", Filenames: &[]string{}, Recursive: new(bool)}
 	command := &cobra.Command{
-		Use:   "users SOURCE",
+		Use:   "users SOURCE | users -f FILE",
 		Short: "Say which workloads use a ConfigMap or Secret, and what an edit restarts",
 		Long: "Lists the workloads of the namespace that use a ConfigMap, Secret or\n" +
 			"SecretProviderClass, how they use it, and what an edit does to each: it restarts,\n" +
 			"or only its later pods get the new content, or nothing happens, and why.\n" +
 			"With -o it prints the workloads that an edit restarts or may restart.\n" +
-			"The role view is enough. What a manifest restarts, the API server's warnings say:\n" +
-			"kubectl apply --dry-run=server -f FILE.",
+			"The role view is enough.\n\n" +
+			"With -f it sends the ConfigMaps and Secrets of manifests to the API server as a dry\n" +
+			"run, and prints the warnings: configstamp warns of edits that restart workloads.\n" +
+			"That needs the right to write these objects, and writes nothing.",
 		Example: "  kubectl configstamp users configmap/payment-api-config\n" +
 			"  kubectl configstamp users cm/payment-api-config --key LOG_LEVEL -n shop\n" +
-			"  kubectl configstamp users secret/db -o name",
-		Args: cobra.RangeArgs(1, 2),
+			"  kubectl configstamp users secret/db -o name\n" +
+			"  kubectl configstamp users -f config.yaml",
+		Args: cobra.MaximumNArgs(2),
 	}
+	files.AddFlags(command.Flags())
 	command.Flags().StringArrayVar(&keys, "key", nil, "say what an edit of this key does; may be repeated")
 	return p.taskCommand(command, func(ctx context.Context, o *task, args []string) error {
+		switch options := files.ToOptions(); {
+		case len(options.Filenames) == 0:
+		case len(args)+len(keys) > 0 || o.output.wanted():
+			return errors.New("-f prints the warnings of a dry run: leave out the source, --key and --output")
+		default:
+			return p.dryRun(ctx, &options)
+		}
 		u := &usersOf{task: o, keys: keys}
 		return u.run(ctx, args)
 	})

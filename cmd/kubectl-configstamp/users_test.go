@@ -1,9 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/configstamp/configstamp/e2e/fakecluster"
 )
@@ -203,5 +208,75 @@ func TestUsers_WithFewRights(t *testing.T) {
 	}
 	if out, _, code = run(t, server, "users", "cm/payment-api-config", "-o", "name"); code != 0 || strings.Count(out, "\n") != 2 { // not the CronJob
 		t.Errorf("without the Namespace: exit code %d\n%s", code, out)
+	}
+}
+
+// tried is a shop whose API server warns of an edit of configmap/web. edits are the objects as they would be.
+func tried(t *testing.T) (server *fakecluster.Server, edits *[]string) {
+	t.Helper()
+	server = usedIn(t, "labels: {configstamp.dev/inject: enabled}", "labels: {team: shop}, annotations: {note: kept}", "")
+	server.Apply(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\ndata: {a: bmV2ZXItc2hvd24=, b: bmV2ZXItc2hvd24=}\n")
+	edits = &[]string{}
+	server.Admit = func(_ string, object *unstructured.Unstructured) ([]string, error) {
+		*edits = append(*edits, fmt.Sprintln(object.GetName(), object.Object["data"], object.Object["stringData"], object.GetLabels(), object.GetAnnotations()))
+		switch object.GetName() {
+		case "web":
+			return []string{"configstamp: this change rolls out deployment/payment-api, deployment/legacy-app and 2 more, one first", "of another webhook"}, nil
+		case "refused":
+			return nil, errors.New("denied by a policy")
+		}
+		return nil, nil
+	}
+	return server, edits
+}
+
+// -f sends dry runs alone, of what would be if the manifests were applied, and prints no content. What fails does not stop
+// the others.
+func TestUsers_DryRun(t *testing.T) {
+	server, edits := tried(t)
+	golden(t, "users-files", server, "users", "-R", "-f", "testdata/users")
+	slices.Sort(*edits)
+	const want = `brand-new map[a:never-shown] <nil> map[] map[]
+db map[] map[a:never-shown-a] map[] map[]
+refused <nil> <nil> map[] map[]
+web map[b:never-shown-b c:never-shown-c] <nil> map[team:shop] map[added:x note:kept]
+`
+	if got := strings.Join(*edits, ""); got != want {
+		t.Errorf("it tries\n%swant\n%s", got, want)
+	}
+	if writes := server.Writes(); len(writes) > 0 {
+		t.Errorf("it writes %v", writes)
+	}
+	file, err := os.Open("testdata/users/deep/new.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	stdin := os.Stdin
+	os.Stdin = file // the builder reads no other
+	defer func() { os.Stdin = stdin }()
+	if out, errOut, code := run(t, server, "users", "-f", "-"); !strings.Contains(out, "configmap/brand-new in namespace shop, which does not exist yet") || errOut != "" || code != 0 {
+		t.Errorf("of stdin: exit code %d\n%s%s", code, out, errOut)
+	}
+}
+
+func TestUsers_DryRunWrong(t *testing.T) {
+	for _, c := range []struct{ args, forbidden, errOut string }{
+		{"-f testdata/users/edits.yaml", "patch", "dry run: configmap/web in namespace shop: you have no right to change it: "},
+		{"-f testdata/users/edits.yaml", "patch", "(this needs no right to write: kubectl configstamp users configmap/web -n shop)"},
+		{"-f testdata/users/edits.yaml", "get", "dry run: configmap/web in namespace shop: configmaps is forbidden"},
+		{"-f testdata/users/deep", "create", "dry run: configmap/brand-new in namespace shop: configmaps is forbidden"},
+		{"-f testdata/users/bad.yaml", "", `unable to decode "testdata/users/bad.yaml": Object 'Kind' is missing`},
+		{"-f testdata/users/nowhere.yaml", "", `the path "testdata/users/nowhere.yaml" does not exist`},
+		{"-f testdata/users/edits.yaml cm/web", "", "leave out the source, --key and --output"},
+		{"-f testdata/users/edits.yaml --key a", "", "leave out the source, --key and --output"},
+		{"-f testdata/users/edits.yaml -o name", "", "leave out the source, --key and --output"},
+	} {
+		server, _ := tried(t)
+		server.Forbid = func(verb, _, namespace string) bool { return verb == c.forbidden && namespace == "shop" }
+		out, errOut, code := run(t, server, append([]string{"users"}, strings.Fields(c.args)...)...)
+		if !strings.Contains(errOut, c.errOut) || code != 1 || strings.Contains(out+errOut, "never-shown") {
+			t.Errorf("%s: exit code %d\n%s%s", c.args, code, out, errOut)
+		}
 	}
 }
