@@ -252,13 +252,8 @@ func (t *translation) wave() {
 		t.read(waveDomain+"extra-"+string(kind)+"s", true, func(text string) error {
 			list, err := items(text)
 			for _, item := range list {
-				namespace, name, qualified := strings.Cut(item, "/")
-				if !qualified {
-					name = item
-				} else if namespace != t.namespace {
-					return fmt.Errorf("%q is in another namespace; configstamp reads sources only in the workload's own namespace", item)
-				}
-				t.Names = append(t.Names, NamePattern{Kind: kind, plain: name})
+				// With another namespace in it, it names nothing: see Policy.Unnameable.
+				t.Names = append(t.Names, NamePattern{Kind: kind, plain: strings.TrimPrefix(item, t.namespace+"/")})
 			}
 			return err
 		})

@@ -51,6 +51,29 @@ func (p *Policy) Unreferenced(references []Reference) (found []Finding) {
 	return found
 }
 
+// Unnameable returns the sources that the workload references, or that annotations of another product name, and that
+// cannot exist in its namespace: no object can have the name, or the name includes another namespace.
+func (p *Policy) Unnameable(references []Reference) (found []Finding) {
+	warned := map[Source]bool{}
+	add := func(source Source) {
+		if p.Serves(source.Kind) && !source.Nameable() && !warned[source] {
+			warned[source] = true
+			found = append(found, Finding{Reason: reason.InvalidName, Source: source})
+		}
+	}
+	for i := range references {
+		add(references[i].Source)
+	}
+	if p.foreign != nil {
+		for _, name := range p.foreign.Names {
+			if name.expression == nil {
+				add(Source{name.Kind, name.plain})
+			}
+		}
+	}
+	return found
+}
+
 // ByEvent returns one text for each kind of event, by the reason of its first finding.
 func ByEvent(found []Finding) map[reason.Reason]string {
 	texts, first := map[reason.Reason]string{}, map[string]reason.Reason{}

@@ -152,7 +152,7 @@ func TestReferences_NamesThatNoObjectCanHaveAreWarnedOf(t *testing.T) {
 	s := run.Space(t)
 	s.Set("configmap/c", "k", "1")
 	manifest := workload("Deployment", "d", envFrom("configmap/c"), "volumes: [{name: v, configMap: {name: Not_A_Name}}]\n")
-	wantWarning(t, s.Apply(manifest), `no object can have the name "Not_A_Name"`)
+	wantWarning(t, s.Apply(manifest), `invalid-name: `)
 	before := s.Settled("deployment/d")
 	if stamps := harness.Stamps(s.Get("deployment/d")); len(stamps) != 1 {
 		t.Errorf("stamps %v, want that of configmap/c alone", stamps)

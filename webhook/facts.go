@@ -95,7 +95,7 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 
 // content collects the content of the referenced sources.
 func (h *Handler) content(ctx context.Context, r *request, f *facts) (why reason.Reason, err error) {
-	f.warnings = append(f.warnings, unnameable(f.References, &f.Policy)...)
+	f.warnings = append(f.warnings, checksum.Warnings(f.Policy.Unnameable(f.References))...)
 	f.Selections = checksum.Selections(f.References, f.Policy)
 	if err = h.readSources(ctx, r, f); err == nil {
 		return reason.NoReason, nil
@@ -104,17 +104,4 @@ func (h *Handler) content(ctx context.Context, r *request, f *facts) (why reason
 		why = reason.NoDigestKey
 	}
 	return why, err
-}
-
-func unnameable(references []checksum.Reference, policy *checksum.Policy) []string {
-	var warnings []string
-	warned := map[checksum.Source]bool{}
-	for i := range references {
-		source := references[i].Source
-		if policy.Serves(source.Kind) && !source.Nameable() && !warned[source] {
-			warned[source] = true
-			warnings = append(warnings, checksum.Finding{Reason: reason.InvalidName, Source: source}.Warning())
-		}
-	}
-	return warnings
 }

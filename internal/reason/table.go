@@ -121,7 +121,7 @@ var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 		"the present content of the sources could not be read in time; the controller checks this workload again"},
 	LostRecord: {"lost-record", Warning, "ChecksumLost", AdmissionReasons, "",
 		"{source}: the recorded checksum cannot be compared any more; the present content is recorded anew and nothing restarts"},
-	InvalidName: {"invalid-name", Silent, "", AdmissionReasons, "", "no object can have the name {name}; this reference to a {kind} is not stamped"},
+	InvalidName: {"invalid-name", Silent, "", AdmissionReasons, "", "no object in this namespace can have the name {name}; this reference to a {kind} is not stamped"},
 	ForeignStamps: {"foreign-stamps", Silent, "", AdmissionReasons, "",
 		"the configstamp annotations in this request are ignored: the content of a ConfigMap or Secret is not versioned; to undo a change, put the old content back"},
 	Unreferenced:   {"unreferenced-name", Silent, "", AdmissionReasons, "", "{source} is named by configstamp.dev/only, but nothing here references it; correct the name, or remove it"},
