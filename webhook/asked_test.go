@@ -14,7 +14,6 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/reason"
-	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // told are the outcomes among warnings.
@@ -79,8 +78,7 @@ func TestAskedWhatWouldRoll(t *testing.T) {
 		"not opted in": {"rolling-true", func(_ *testCase, _ *Handler, c *cluster, _ *admissionv1.AdmissionRequest) { c.unlabelled = true }, "opted-out"},
 		"a lost key":   {"rolling-key-lost", nil, "key-lost"},
 		"a panic":      {"rolling-true", func(_ *testCase, _ *Handler, c *cluster, _ *admissionv1.AdmissionRequest) { c.panics = "boom" }, "declined"},
-		"owned": {"rolling-true", func(_ *testCase, h *Handler, _ *cluster, r *admissionv1.AdmissionRequest) {
-			h.Kinds = h.Kinds.With(workload.Known()...)
+		"owned": {"rolling-true", func(_ *testCase, _ *Handler, _ *cluster, r *admissionv1.AdmissionRequest) {
 			own(r)
 		}, "declined"},
 		"a kind of none": {"rolling-true", func(_ *testCase, _ *Handler, _ *cluster, r *admissionv1.AdmissionRequest) {

@@ -188,7 +188,7 @@ func (c *testCase) request(t testing.TB, object json.RawMessage) *admissionv1.Ad
 func kindOf(t testing.TB, object json.RawMessage) *workload.Kind {
 	t.Helper()
 	name := field(t, object, "kind")
-	for _, kind := range workload.Builtin() {
+	for _, kind := range newHandler(nil).Kinds {
 		if kind.Name == name {
 			return kind
 		}

@@ -65,7 +65,7 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 	defer left.end()
 	update := pins.Update{Request: &r.Request, Facts: &f.Facts, Manager: r.manager, Object: r.object, Old: r.old, OldRaw: r.review.OldObject.Raw, Log: r.log}
 	if h.Pins != nil {
-		f.Policy.Pin = f.Policy.Pin && r.object.Kind.KeepsRevisions()
+		f.Policy.Pin = f.Policy.Pin && r.object.Kind.Pins()
 		f.Snapshots, f.Revision = h.Pins.In(r.Namespace), h.Pins.Undo(ctx, &update)
 	}
 	needsContent := checksum.NeedsContent(&r.Request, f.Revision)

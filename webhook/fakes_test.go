@@ -170,7 +170,7 @@ var errUnproven = errors.New("the API server did not answer in time")
 
 func newHandler(c *cluster) *Handler {
 	return &Handler{
-		Kinds:      workload.Builtin(),
+		Kinds:      workload.Builtin().With(workload.Known()...),
 		Policy:     checksum.DefaultPolicy(),
 		Namespaces: c,
 		Sources:    c,

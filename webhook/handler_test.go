@@ -18,6 +18,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 var update = flag.Bool("update", false, "write the answers of testdata/cases anew; read the difference before you commit it")
@@ -175,7 +176,7 @@ func TestCasesAreComplete(t *testing.T) {
 			t.Errorf("no case ends as %s", outcome)
 		}
 	}
-	for _, kind := range newHandler(nil).Kinds {
+	for _, kind := range workload.Builtin() {
 		if !kinds[kind.Name] {
 			t.Errorf("no case creates a %s", kind.Name)
 		}

@@ -61,7 +61,7 @@ func (p *Pins) Undo(ctx context.Context, u *Update) checksum.Revision {
 
 func (u *Update) mayUndo() bool {
 	changes := u.Change != checksum.NoChange || !maps.Equal(u.Sent.Stamps, u.Held.Stamps) || !maps.Equal(u.Sent.Pins, u.Held.Pins)
-	return u.Policy.Pin && u.Change != checksum.Created && changes && u.Manager == ""
+	return u.Policy.Pin && u.Old.Kind.KeepsRevisions() && u.Change != checksum.Created && changes && u.Manager == ""
 }
 
 // carries reports whether a request sends the pins of a revision, and its stamps of the pinned sources. Other stamps

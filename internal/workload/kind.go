@@ -164,8 +164,12 @@ func (k *Kind) RevisionResource() string {
 }
 
 // KeepsRevisions reports whether the kind is a built-in one that keeps revisions of its template: an undo returns to
-// one of them, and a workload that is created again adopts them. Pods of these kinds alone can be pinned.
+// one of them, and a workload that is created again adopts them.
 func (k *Kind) KeepsRevisions() bool { return k.Revisions != "" && !k.Custom }
+
+// Pins reports whether pods of the kind can be pinned: each starts from a revision whose template keeps its annotations.
+// A CloneSet writes new annotations into pods that run.
+func (k *Kind) Pins() bool { return k.KeepsRevisions() || k.Revisions != "" && k.Makes == k.Revisions }
 
 // CopiesAnnotations reports whether the kind's controller copies an object's own annotations to its
 // revisions, as they change.
