@@ -117,7 +117,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: PinAnnotation, On: onFlagToo + ", source",
 		Value:   "`true`, `false` (overrules the Namespace); on a source `false`",
-		Meaning: "pods of Deployments, StatefulSets and DaemonSets keep the content of ConfigMaps that they were rolled out with; on a source `false`: it is never pinned",
+		Meaning: "pods of Deployments, StatefulSets, DaemonSets and Argo Rollouts keep the content of ConfigMaps that they were rolled out with; on a source `false`: it is never pinned",
 		set:     func(p *Policy, text string) error { return assign(&p.Pin, text, parseTruth) },
 		setOnSource: func(p *SourcePolicy, text string) error {
 			pinned := true

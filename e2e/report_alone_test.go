@@ -117,7 +117,7 @@ func TestReport_ItsDefinitionGoesAndComes(t *testing.T) {
 	run.Exclusive(t)
 	s, r := run.Space(t), run.Of(t)
 	s.Set("configmap/c", "k", "1")
-	s.Create(deployment("d", "configmap/c"))
+	s.Create(podless("d", "configmap/c"))
 	s.Create(withPolicy(deployment("held", "configmap/c"), settings{"pause": "true"}))
 	s.Settled("deployment/d", "deployment/held")
 	definitions := r.Dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
