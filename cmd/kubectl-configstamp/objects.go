@@ -167,6 +167,11 @@ func (p *plugin) workload(kinds workload.Table, namespace string, args []string)
 
 // eachWorkload visits the workloads of a namespace ("" for all). unseen says which kinds could not be listed, and why.
 func (p *plugin) eachWorkload(kinds workload.Table, namespace string, visit func(*target) error) (unseen []string, err error) {
+	return p.eachSelected(kinds, namespace, "", visit)
+}
+
+// eachSelected is eachWorkload for the workloads with some labels.
+func (p *plugin) eachSelected(kinds workload.Table, namespace, selector string, visit func(*target) error) (unseen []string, err error) {
 	mapper, err := p.config.ToRESTMapper()
 	if err != nil {
 		return nil, fmt.Errorf("asking the API server what it serves: %w", err)
@@ -179,7 +184,7 @@ func (p *plugin) eachWorkload(kinds workload.Table, namespace string, visit func
 		}
 		resourceTypes = append(resourceTypes, typeOf(kind))
 	}
-	more, err := p.list(namespace, "", resourceTypes, func(info *resource.Info) error {
+	more, err := p.list(namespace, selector, resourceTypes, func(info *resource.Info) error {
 		of := info.Mapping.Resource
 		kind, _ := kinds.Find(of.Group, of.Resource)
 		return visit(&target{info, kind})

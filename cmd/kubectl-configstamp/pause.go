@@ -41,19 +41,26 @@ func (p *plugin) pauseCommand() *cobra.Command {
 			"  kubectl configstamp pause -A --reason INC-42 --dry-run=server",
 		Args: cobra.MaximumNArgs(2),
 	}
-	command.Flags().BoolVarP(&all, "all-namespaces", "A", false, "all Namespaces that are opted in")
+	command.Flags().BoolVarP(&all, "all-namespaces", "A", false, "all Namespaces in which something is opted in")
 	command.Flags().DurationVar(&period, "for", 0, "how long to pause, such as 2h; without it, until somebody unpauses")
 	command.Flags().StringVar(&reason, "reason", "", "why, for the next person on call, such as INC-42")
 	return p.orderCommand(command, func(ctx context.Context, o *task, args []string) error {
 		if period < 0 || period > 0 && period < time.Second {
 			return fmt.Errorf("--for=%s: want how long to pause, such as 2h", period)
 		}
-		targets, err := o.toPause(args, all, o.optedIn)
+		var optedIn func(*target) bool
+		if all {
+			var err error
+			if optedIn, err = o.optedIn(); err != nil {
+				return err
+			}
+		}
+		targets, err := o.toPause(args, all, optedIn)
 		if err != nil {
 			return err
 		}
 		if len(targets) == 0 {
-			return errors.New("no Namespace is opted in by its label; where the installation lists its namespaces, name them, as in namespace/shop")
+			return errors.New("nothing is opted in by a label; where the installation lists its namespaces, name them, as in namespace/shop")
 		}
 		now, err := o.serverTime()
 		if err != nil {
@@ -200,11 +207,20 @@ func (o *task) toPause(args []string, all bool, concerned func(*target) bool) (t
 	return []*target{t}, nil
 }
 
-// optedIn returns whether a Namespace is opted in. If other products' annotations opt workloads in, every one may be.
-func (o *task) optedIn(t *target) bool {
-	namespace := o.settings.namespaceOf(t.object())
-	namespace.OptedIn = namespace.OptedIn || len(o.settings.Dialects) > 0
-	return o.settings.OptsIn(t.Name, knownNamespace{Namespace: namespace})
+// optedIn returns whether something in a Namespace is opted in: all of it, or a workload by its own label. If other
+// products' annotations opt workloads in, something may be in every one.
+func (o *task) optedIn() (func(*target) bool, error) {
+	alone := map[string]bool{}
+	unseen, err := o.eachSelected(o.settings.Kinds.Readmitted(), "", checksum.InjectLabel+"="+checksum.InjectEnabled, func(t *target) error {
+		alone[t.Namespace] = true
+		return nil
+	})
+	o.notSeen(unseen)
+	return func(t *target) bool {
+		namespace := o.settings.namespaceOf(t.object())
+		namespace.OptedIn = namespace.OptedIn || len(o.settings.Dialects) > 0 || alone[t.Name]
+		return o.settings.OptsIn(t.Name, knownNamespace{Namespace: namespace})
+	}, err
 }
 
 // paused returns whether a Namespace has a pause, whatever wrote it, or a note of one.
