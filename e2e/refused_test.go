@@ -26,7 +26,7 @@ func TestPlugin_PodsThatAreRefused(t *testing.T) {
 			return nil
 		})
 		want(1, "doctor", "deployment/d in namespace "+s.Namespace+": the API server refuses its pods (ReplicaFailure: FailedCreate)", "kubectl get deployment/d -n "+s.Namespace)
-		want(0, "why deployment/d", "the API server refuses its pods", "Next: The content is at fault only if it asks for more")
+		want(0, "why deployment/d", "The API server refuses its pods (ReplicaFailure: FailedCreate)", "Next: The content is at fault only if it asks for more")
 	}
 	s.Set("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/d": 1})
