@@ -239,7 +239,7 @@ release-check: $(GORELEASER) ## Check .goreleaser.yaml, and make what it release
 IMAGE  ?= configstamp
 DIGEST ?=
 PACKED := dist/install
-RENDER  = $(HELM) template configstamp $(PACKED)/configstamp-*.tgz --namespace configstamp --skip-tests --set namespace.create=true
+RENDER  = $(HELM) template configstamp $(PACKED)/configstamp-*.tgz --namespace configstamp --skip-tests --set namespace.create=true --set settings.dialects=true
 release-install: $(HELM)
 	rm -rf $(PACKED)
 	mkdir -p $(PACKED)

@@ -342,6 +342,7 @@ func TestThePolicyKnowsWhatTheValuesServe(t *testing.T) {
 		"excludedNamespaces={a,b}":         {[]string{"['a', 'b', 'configstamp']"}, []string{"kube-system"}},
 		"dialects={reloader}":              {[]string{"reloader.stakater.com/"}, []string{"wave"}},
 		"dialects={wave}":                  {[]string{"wave.pusher.com/"}, []string{"reloader"}},
+		"settings.dialects=true":           {[]string{"reloader.stakater.com/", "wave.pusher.com/"}, nil},
 		"namespaces={a,b},dialects={wave}": {[]string{"['a', 'b']", "!= 'disabled'"}, []string{"namespaceObject", "wave", "kube-system"}},
 	} {
 		policy := all[*admissionregistrationv1.ValidatingAdmissionPolicy](rendered(t, values))[0]

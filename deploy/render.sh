@@ -17,11 +17,11 @@ render() {
 }
 
 render deploy/install.yaml 'configstamp with a certificate of cert-manager: kubectl apply -f deploy/install.yaml' \
-	--set namespace.create=true
+	--set namespace.create=true --set settings.dialects=true
 render deploy/install-self-managed.yaml 'configstamp with a certificate that it signs itself: kubectl apply -f deploy/install-self-managed.yaml' \
-	--set namespace.create=true --set certificates.mode=self-managed
+	--set namespace.create=true --set settings.dialects=true --set certificates.mode=self-managed
 render deploy/keep-stamps.yaml 'Beside one of these, from Kubernetes 1.36 on: kubectl apply -f deploy/keep-stamps.yaml' \
-	--set keepStamps=on --show-only templates/keepstamps.yaml
+	--set keepStamps=on --set settings.dialects=true --show-only templates/keepstamps.yaml
 render e2e/testdata/everything.yaml 'What package harness installs: all that can be served.' \
 	--set namespace.create=true --set certificates.mode=self-managed --set 'dialects={reloader,wave}' --set secretProviderClasses=true \
 	--set impact.secrets=true --set 'impact.serviceAccounts={ci/deployer,ci/other}'

@@ -108,26 +108,3 @@ func TestDialects_InALabelledNamespace(t *testing.T) {
 	s.Set("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/d": 1})
 }
-
-// A fleet that was rolled by Reloader until today is adopted without a restart.
-func TestDialects_AdoptionRestartsNothing(t *testing.T) {
-	product := run.Exclusive(t)
-	off := harness.Usual()
-	off.Webhook, off.Controller = nil, nil
-	harness.Must(t, product.Restart(t.Context(), off))
-	s := run.PlainSpace(t)
-	s.Set("configmap/c", "k", "1")
-	s.Create(annotated(deployment("d", "configmap/c"), false, map[string]string{"reloader.stakater.com/auto": "true"}))
-	before := s.Settled("deployment/d")
-	s.Set("configmap/c", "k", "2")
-	s.Quiet()
-	s.Unchanged(before) // off by default
-	if object := s.Get("deployment/d"); len(harness.Stamps(object))+len(harness.Baseline(object)) > 0 {
-		t.Errorf("served without the flag: %s", state(object))
-	}
-	harness.Must(t, product.Restart(t.Context(), harness.Usual()))
-	wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/c"}})
-	s.Unchanged(before)
-	s.Set("configmap/c", "k", "3")
-	s.WantRolls(before, rolls{"deployment/d": 1})
-}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,11 @@ func plugin(t *testing.T, s *harness.Space) func(args ...string) (out string, co
 	return func(args ...string) (string, int) {
 		t.Helper()
 		var out bytes.Buffer
-		command := exec.CommandContext(t.Context(), binary, append(args, "-n", s.Namespace, "--configstamp-namespace", harness.OwnNamespace)...)
+		args = append(args, "--configstamp-namespace", harness.OwnNamespace)
+		if !slices.Contains(args, "--migrate") { // which looks at all namespaces
+			args = append(args, "-n", s.Namespace)
+		}
+		command := exec.CommandContext(t.Context(), binary, args...)
 		command.Env = append(os.Environ(), "KUBECONFIG="+run.Of(t).Kubeconfig())
 		command.Stdout, command.Stderr = &out, &out
 		err := command.Run()

@@ -63,7 +63,8 @@ type diagnosis struct {
 	Namespace string   `json:"namespace,omitempty"`
 	// Text says what is wrong, and what follows from it.
 	Text string `json:"text"`
-	// Remedy is a command that fixes the finding, or shows what to fix. Of several objects it is about the first.
+	// Remedy is a command that fixes the finding, or shows what to fix, "" where nothing has to be done. Of several objects
+	// it is about the first, with --migrate about all.
 	Remedy string `json:"remedy"`
 }
 
@@ -78,6 +79,9 @@ type doctor struct {
 	// namespace is the one whose objects are looked at, "" for all.
 	namespace string
 	now       time.Time
+	// migrates says that only what would differ for workloads of other products is looked at.
+	migrates  bool
+	reloaders []reloader
 	// name is what configstamp's own objects are called, or what their names begin with.
 	name string
 	webhooks
@@ -104,20 +108,25 @@ func (p *plugin) doctorCommand() *cobra.Command {
 			"Each finding has a command that fixes it, or that shows what to fix. Nothing is\n" +
 			"changed. The exit code is 0 when nothing is wrong (there may be notes); 1 when\n" +
 			"something is wrong; 5 when nothing wrong was found, but not everything could be\n" +
-			"checked. If nothing is opted in yet, a note says so, and the webhook is not asked.",
+			"checked. If nothing is opted in yet, a note says so, and the webhook is not asked.\n\n" +
+			"With --migrate it says instead which workloads Reloader and wave restart, in all\n" +
+			"namespaces or that of -n, which flags Reloader has, and what would differ with\n" +
+			"configstamp. It may be used before configstamp is installed.",
 		Example: "  kubectl configstamp doctor\n" +
 			"  kubectl configstamp doctor -A\n" +
+			"  kubectl configstamp doctor --migrate\n" +
 			"  kubectl configstamp doctor -n shop -o json",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if d.output != "" && d.output != "json" {
 				return fmt.Errorf("--output=%s: want json", d.output)
 			}
-			return d.run(command.Context(), all)
+			return d.run(command.Context(), all || d.migrates && *d.config.Namespace == "")
 		},
 	}
 	command.Flags().StringVarP(&d.output, "output", "o", "", "how to print: json")
 	complete(command, "output", "json")
+	command.Flags().BoolVar(&d.migrates, "migrate", false, "say what would differ for workloads of Reloader and wave")
 	command.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
 	return command
 }
@@ -131,7 +140,11 @@ func (d *doctor) run(ctx context.Context, all bool) (err error) {
 	}
 	d.now = d.clockTime() // a lease is renewed by the cluster's clock
 	var well []string
-	for _, c := range checks() {
+	looks, wrong := checks(), "something is wrong: "
+	if d.migrates {
+		looks, wrong = migrationChecks(), "something would differ: "
+	}
+	for _, c := range looks {
 		d.check = c.name
 		before := len(d.findings)
 		err := c.look(d, ctx)
@@ -145,7 +158,7 @@ func (d *doctor) run(ctx context.Context, all bool) (err error) {
 		return err
 	}
 	if n := d.count[isError] + d.count[isWarning]; n > 0 {
-		return exit{codeWrong, fmt.Errorf("something is wrong: %s", counted(n, "finding", "findings"))}
+		return exit{codeWrong, errors.New(wrong + counted(n, "finding", "findings"))}
 	}
 	if len(d.unlooked) > 0 {
 		return exit{codeUnlooked, errors.New("nothing wrong was found, but not everything could be checked")}
@@ -197,20 +210,24 @@ func (d *doctor) install() string {
 	return "helm upgrade --install " + d.name + " deploy/chart -n " + d.installation + " --values values.yaml"
 }
 
-// joinFindings joins findings that say the same about several objects of a namespace, and counts them. The heaviest come
+// joinFindings joins findings with the same text and remedy about several objects of a namespace, and counts them. The heaviest come
 // first.
 func (d *doctor) joinFindings() {
 	slices.SortStableFunc(d.findings, func(a, b diagnosis) int { return slices.Index(weights(), a.Weight) - slices.Index(weights(), b.Weight) })
 	joined := []diagnosis{} // never null in JSON
-	first := map[[3]string]int{}
+	first := map[[4]string]int{}
 	for _, f := range d.findings {
-		same := [3]string{string(f.Weight), f.Namespace, f.Text}
+		same := [4]string{string(f.Weight), f.Namespace, f.Text, strings.ReplaceAll(f.Remedy, f.About[0], "")}
 		if i, found := first[same]; !found {
 			first[same] = len(joined)
 			joined = append(joined, f)
 			d.count[f.Weight]++
 		} else if !slices.Contains(joined[i].About, f.About[0]) {
+			before := strings.Join(joined[i].About, " ")
 			joined[i].About = append(joined[i].About, f.About[0])
+			if d.migrates { // its remedies take several objects
+				joined[i].Remedy = strings.ReplaceAll(joined[i].Remedy, before+" -n ", strings.Join(joined[i].About, " ")+" -n ")
+			}
 		}
 	}
 	d.findings = joined
@@ -251,8 +268,12 @@ func (d *doctor) print(well []string) error {
 
 // printFinding prints a finding, and below it the remedy, whole, so that it can be copied.
 func (d *doctor) printFinding(f *diagnosis) {
-	text := strings.Join(f.About[:min(fewNames, len(f.About))], ", ")
-	if more := len(f.About) - fewNames; more > 0 {
+	few := fewNames
+	if d.migrates { // names are what it is asked for
+		few = len(f.About)
+	}
+	text := strings.Join(f.About[:min(few, len(f.About))], ", ")
+	if more := len(f.About) - few; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	if f.Namespace != "" {
@@ -264,5 +285,7 @@ func (d *doctor) printFinding(f *diagnosis) {
 		fmt.Fprintln(d.Out, head+line)
 		head = strings.Repeat(" ", 9)
 	}
-	fmt.Fprintln(d.Out, head+"  "+printable(f.Remedy))
+	if f.Remedy != "" {
+		fmt.Fprintln(d.Out, head+"  "+printable(f.Remedy))
+	}
 }

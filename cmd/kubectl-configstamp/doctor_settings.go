@@ -57,6 +57,7 @@ type checkedWorkload struct {
 	references []checksum.Reference
 	unreadable bool // its pod template cannot be read
 	status     workload.Status
+	finalizers []string
 	// touched is when it was created or its template was last written, whichever is later.
 	touched time.Time
 }
@@ -100,7 +101,7 @@ func (d *doctor) settingsWritten(ctx context.Context) error {
 	unseen, err := d.eachWorkload(d.settings.Kinds.Readmitted(), d.namespace, d.takeWorkload)
 	d.unreadWorkloads = errors.Join(errorsOf(unseen), err)
 	for _, kind := range checksum.Kinds() {
-		if d.settings.Policy.Serves(kind) {
+		if d.migrates || d.settings.Policy.Serves(kind) {
 			err := d.eachMetadata(ctx, sourceResource(kind), d.namespace, func(o *metav1.PartialObjectMetadata) { d.takeSource(kind, o) })
 			d.unreadSources = errors.Join(d.unreadSources, err)
 		}
@@ -128,7 +129,7 @@ func (d *doctor) takeWorkload(t *target) error {
 	if err != nil {
 		return err
 	}
-	w := checkedWorkload{Ref: workload.Ref{Kind: t.kind, Namespace: t.Namespace, Name: t.Name}}
+	w := checkedWorkload{Ref: workload.Ref{Kind: t.kind, Namespace: t.Namespace, Name: t.Name}, finalizers: t.object().GetFinalizers()}
 	if w.object, err = t.kind.Decode(raw); err == nil {
 		w.references, err = w.object.References()
 	}
@@ -158,6 +159,9 @@ func (d *doctor) takeWorkload(t *target) error {
 
 // settingsOf looks at what people wrote on an object.
 func (d *doctor) settingsOf(o *configured) {
+	if d.migrates {
+		return
+	}
 	for _, f := range o.unreadable {
 		text := f.String()
 		if f.Reason == reason.UnreadableSetting {
@@ -258,17 +262,22 @@ func (d *doctor) served(visit func(*checkedWorkload)) error {
 	return errors.Join(d.unreadNamespaces, d.unreadWorkloads, unlisted)
 }
 
+// sourcesIn returns what lists the names of the sources of a kind in a namespace.
+func (d *doctor) sourcesIn(namespace string) func(checksum.Kind) []string {
+	return func(kind checksum.Kind) (names []string) {
+		for at := range d.sources {
+			if at.Namespace == namespace && at.Source.Kind == kind {
+				names = append(names, at.Source.Name)
+			}
+		}
+		return names
+	}
+}
+
 // records looks for workloads that are opted in and have no checksum, although their sources exist.
 func (d *doctor) records(context.Context) error {
 	unlooked := d.served(func(w *checkedWorkload) {
-		policy := d.settings.PolicyOf(w.object, d.namespaces[w.Namespace].Settings, func(kind checksum.Kind) (names []string) {
-			for at := range d.sources {
-				if at.Namespace == w.Namespace && at.Source.Kind == kind {
-					names = append(names, at.Source.Name)
-				}
-			}
-			return names
-		})
+		policy := d.settings.PolicyOf(w.object, d.namespaces[w.Namespace].Settings, d.sourcesIn(w.Namespace))
 		if w.unreadable || len(policy.Faults) > 0 || d.now.Sub(w.touched) < time.Minute {
 			return
 		}

@@ -109,7 +109,6 @@ func labelled(path, key, value string) func(*testing.T, *fakecluster.Server) {
 
 // Each check finds what it looks for, and names a command.
 func TestDoctor_Finds(t *testing.T) {
-	type change = func(*testing.T, *fakecluster.Server)
 	const warning, note = "warning: ", "note: "
 	for name, test := range map[string]struct {
 		changes []change

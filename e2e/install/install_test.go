@@ -1,6 +1,8 @@
 package install
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -82,9 +84,33 @@ func TestManifests(t *testing.T) {
 				}
 			})
 			s.rolls("2")
+			if name == "SelfManaged" {
+				switchDialects(t, path(t, file))
+			}
 			s.still("deleting", func() { cluster.Kubectl(t, "delete", "-f", path(t, file), "--timeout=2m"); wantNothingLeft(t) })
 		})
 	}
+}
+
+// switchDialects changes the one value of the manifest that switches dialects on, and changes it back.
+func switchDialects(t *testing.T, file string) {
+	t.Helper()
+	off, err := os.ReadFile(file)
+	harness.Must(t, err)
+	edited := filepath.Join(t.TempDir(), "install.yaml")
+	harness.Must(t, os.WriteFile(edited, []byte(strings.Replace(string(off), `  dialects: ""`, `  dialects: "reloader,wave"`, 1)), 0o600))
+	other := openShop(t)
+	other.Kubectl("annotate", "deployment/web", "reloader.stakater.com/auto=true")
+	apply := func(file string) {
+		cluster.Kubectl(t, "apply", "-f", file)
+		cluster.Own(t, "rollout", "restart", "deployment/configstamp")
+		cluster.WaitServing(t)
+	}
+	other.still("an edit without dialects", func() { other.Set("configmap/message", "SETTING", "1") })
+	other.still("switching dialects on", func() { apply(edited); other.EventuallyRecorded() })
+	other.rolls("2")
+	other.still("switching dialects off", func() { apply(file) })
+	other.still("an edit without dialects again", func() { other.Set("configmap/message", "SETTING", "3") })
 }
 
 // Another name than usual, in a namespace of another name, self-managed.

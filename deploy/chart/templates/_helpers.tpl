@@ -110,9 +110,9 @@ variables.inject != 'disabled' && request.namespace in {{ include "configstamp.l
 {{- else -}}
 !(request.namespace in {{ include "configstamp.list" (include "configstamp.never" .root | fromJsonArray) }}) && (variables.inject == 'enabled' || variables.inject != 'disabled'
 && ({{ include "configstamp.namespaceOptedIn" .root }}
-{{- if $values.dialects }}
-|| {{ .annotations }}.exists(annotations, annotations.size() <= 3000 && annotations.exists(key,
-({{ if has "reloader" $values.dialects }}key.contains('reloader.stakater.com/'){{ end }}{{ if gt (len $values.dialects) 1 }} || {{ end }}{{ if has "wave" $values.dialects }}key.startsWith('wave.pusher.com/'){{ end }})
+{{- with include "configstamp.dialects" .root | fromJsonArray }}
+|| {{ $.annotations }}.exists(annotations, annotations.size() <= 3000 && annotations.exists(key,
+({{ if has "reloader" . }}key.contains('reloader.stakater.com/'){{ end }}{{ if gt (len .) 1 }} || {{ end }}{{ if has "wave" . }}key.startsWith('wave.pusher.com/'){{ end }})
 && !(annotations[key] in ['false', 'False', 'FALSE', 'f', 'F', '0'])))
 {{- end }}))
 {{- end }}
@@ -149,6 +149,11 @@ optedIn for those that are opted in, else for the others.
 {{/* Whether Secrets count; "" is no. */}}
 {{- define "configstamp.secrets" -}}
 {{- if has "secrets" (.Values.sources | default (list "secrets")) }}on{{ end -}}
+{{- end }}
+
+{{/* The dialects that are switched on, or can be without a change of the webhook configuration, as JSON. */}}
+{{- define "configstamp.dialects" -}}
+{{- (.Values.settings).dialects | default false | ternary (list "reloader" "wave") (.Values.dialects | default list) | toJson -}}
 {{- end }}
 
 {{/* Whether pods are pinned; "" is no. */}}
@@ -254,6 +259,11 @@ caBundle would stay alone, and the API server refuses such an entry.
 - name: CONFIGSTAMP_MEMORY_LIMIT
   valueFrom:
     resourceFieldRef: {containerName: {{ .container }}, resource: limits.memory}
+{{- if (.root.Values.settings).dialects }}
+- name: CONFIGSTAMP_DIALECTS
+  valueFrom:
+    configMapKeyRef: {name: {{ include "configstamp.name" .root }}-settings, key: dialects, optional: true}
+{{- end }}
 {{- with .root.Values.extraEnv }}
 {{ toYaml . }}
 {{- end }}
