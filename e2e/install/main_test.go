@@ -154,10 +154,11 @@ func kinds(t *testing.T) string {
 	return strings.Join(kinds, ",")
 }
 
-// wantNothingLeft checks that an uninstallation left nothing that is called, or
-// labelled, as ours.
+// wantNothingLeft checks that an uninstallation, and the deletion of the definition that Helm leaves, left nothing that is
+// called, or labelled, as ours.
 func wantNothingLeft(t *testing.T) {
 	t.Helper()
+	cluster.Kubectl(t, "delete", "crd", "configrollouts.configstamp.dev", "--ignore-not-found")
 	space := cluster.Existing(t, harness.OwnNamespace)
 	space.Eventually("waiting until nothing of ours is left", func() error {
 		var left []string

@@ -273,10 +273,11 @@ func rotateKey(t *testing.T) {
 	time.Sleep(15 * time.Second) // the grace, and some: by then every process knows it
 }
 
-// wantNoTrace checks that nothing of ours is left in the cluster but a Namespace,
-// which Helm never deletes, and events, which the API server does.
+// wantNoTrace checks that nothing of ours is left in the cluster but a Namespace and the
+// definition of ConfigRollouts, which Helm never deletes, and events, which the API server does.
 func wantNoTrace(t *testing.T) {
 	t.Helper()
+	cluster.Kubectl(t, "delete", "crd", "configrollouts.configstamp.dev", "--ignore-not-found")
 	kinds := strings.Fields(cluster.Kubectl(t, "api-resources", "--verbs=list", "-o", "name"))
 	var left []string
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {

@@ -65,10 +65,10 @@ func (f *Facts) State() State {
 		return Unused
 	case count[Done] == total:
 		return Complete
-	case settles:
-		return Settling
 	case count[Rolling]+count[Failed] > 0:
 		return Rolling
+	case settles:
+		return Settling
 	case count[Waiting] > 0:
 		return Waiting
 	}
