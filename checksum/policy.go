@@ -41,6 +41,8 @@ type Policy struct {
 	Soak Soak
 	// Pin reports that Pods keep the content that their template was stamped with.
 	Pin bool
+	// Return reports that a workload that pins goes back by itself to its former content when it has failed.
+	Return bool
 	// Faults are the settings that cannot be read; a workload that has one is held.
 	Faults []Fault
 	// PinFault is the fault of the setting pin, which holds nothing; nil: none.

@@ -31,12 +31,16 @@ const (
 	Accepter                 // requests a rolling re-admission with the content that an undo has declined
 	OwnRecorder              // as Recorder and Roller, but by our own service account
 	OwnRoller
+	// OwnReturner asks that a workload goes back to the content that it had before the one with which it has failed. Only
+	// our own service account can ask this.
+	OwnReturner
 )
 
 // The field managers by which a re-admission is known.
 const (
 	RollingManager   = "configstamp"
 	RecordingManager = "configstamp-record"
+	ReturnManager    = "configstamp-return"
 )
 
 // AskerOf returns the asker of an update by its field manager. own reports whether the account is ours: see
@@ -49,6 +53,8 @@ func AskerOf(fieldManager string, own bool) Asker {
 		return Recorder
 	case fieldManager == RollingManager && own, fieldManager == AcceptManager && own:
 		return OwnRoller
+	case fieldManager == ReturnManager && own:
+		return OwnReturner
 	case fieldManager == RollingManager:
 		return Roller
 	case fieldManager == AcceptManager:
@@ -61,7 +67,7 @@ func AskerOf(fieldManager string, own bool) Asker {
 func (a Asker) Rolls() bool { return a == Roller || a == OwnRoller || a == Accepter }
 
 // Own reports whether the client is our own service account.
-func (a Asker) Own() bool { return a == OwnRecorder || a == OwnRoller }
+func (a Asker) Own() bool { return a == OwnRecorder || a == OwnRoller || a == OwnReturner }
 
 // Change is how a request changes the pod template, our own annotations aside.
 type Change int
@@ -95,6 +101,9 @@ type Facts struct {
 	Fresh   bool
 	// Snapshots looks up snapshots; nil: this process pins nothing. Then Policy.Pin has no effect.
 	Snapshots Snapshots
+	// Back are the records of the older revision to which an OwnReturner goes back; nil: there is none, because of NoReturn.
+	Back     *Records
+	NoReturn string
 	// Unmade are the NewPins of a decision without this fact whose snapshots do not exist, by source, with one of the
 	// reasons of SnapshotResults; NotPinned if the workload pins by the word of the request alone.
 	Unmade map[Source]reason.Reason

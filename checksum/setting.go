@@ -28,7 +28,7 @@ func (s *Setting) Key() string { return s.key }
 // Name is its flag.
 func (s *Setting) Name() string { return s.key[len(settingPrefix):] }
 
-const settingCount = 14
+const settingCount = 15
 
 // settings is the table. Nothing changes it; a function would make it anew at each
 // admission.
@@ -125,6 +125,12 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 			p.Unpinned = err != nil || !pinned
 			return err
 		},
+	},
+	{
+		key: settingPrefix + "on-failure", On: onObjects,
+		Value:   "`hold` (default), `return`",
+		Meaning: "`return`: a workload with pins that has failed with a change goes back to its former content; the change stays halted",
+		set:     func(p *Policy, text string) error { return assign(&p.Return, text, either("hold", "return")) },
 	},
 }
 

@@ -84,6 +84,9 @@ func (c *Controller) cycle(ctx context.Context) {
 	for _, e := range out.Ended {
 		c.tellEnded(ctx, e)
 	}
+	for _, r := range out.Returns {
+		c.tellReturn(ctx, r)
+	}
 	c.tellNews(&out)
 	for _, at := range out.Changed {
 		c.outcomes.report(at.Namespace, at.Source)

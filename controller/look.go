@@ -85,7 +85,7 @@ func (l *look) all(ctx context.Context) (time.Duration, error) {
 	} else {
 		wait = sooner(wait, l.reportVerdict(verdict))
 	}
-	again, actErr := l.act(ctx, verdict.Roll)
+	again, actErr := l.act(ctx, verdict)
 	if err = errors.Join(err, actErr, reportErr); err == nil && l.atRest() {
 		l.settled()
 	}
@@ -187,10 +187,12 @@ func (l *look) report(ctx context.Context) (wait time.Duration, err error) {
 	return wait, l.withdrawn(ctx)
 }
 
-// act does what is due: nothing, a recording, or a roll.
-func (l *look) act(ctx context.Context, rolls bool) (time.Duration, error) {
+// act does what is due: nothing, a recording, a roll, or a return to former content.
+func (l *look) act(ctx context.Context, verdict rollout.Verdict) (time.Duration, error) {
 	switch {
-	case rolls:
+	case verdict.Return:
+		return l.throttled(func() (time.Duration, error) { return l.giveBack(ctx) })
+	case verdict.Roll:
 		return l.throttled(func() (time.Duration, error) { return l.roll(ctx) })
 	case l.review.Records():
 		return l.throttled(func() (time.Duration, error) { return l.record(ctx) })

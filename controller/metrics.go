@@ -16,6 +16,7 @@ import (
 const (
 	rolling   = "rolling"
 	recording = "recording"
+	returning = "returning"
 )
 
 // Metrics counts what the controller does. Its labels have few values: never a name, never a
@@ -51,6 +52,7 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 	for _, result := range reason.Labels(reason.ReadmissionResults) {
 		m.readmissions.WithLabelValues(rolling, result)
 		m.readmissions.WithLabelValues(recording, result)
+		m.readmissions.WithLabelValues(returning, result)
 	}
 	for _, result := range reason.Labels(reason.RolloutResults) {
 		m.rollouts.WithLabelValues(result)

@@ -35,7 +35,9 @@ type testCase struct {
 	Case         string
 	Operation    admissionv1.Operation
 	FieldManager string
-	DryRun       bool
+	// Ours: our own service account sends it.
+	Ours   bool
+	DryRun bool
 	// Stored is the object before an UPDATE.
 	Stored json.RawMessage
 	// Object is what the client sends in full; Change is what it changes of
@@ -86,7 +88,10 @@ type patchOperation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-const caseNamespace = "shop"
+const (
+	caseNamespace = "shop"
+	ownNamespace  = "configstamp"
+)
 
 func caseFiles(t testing.TB) []string {
 	files, err := filepath.Glob("testdata/cases/*.yaml")
@@ -182,6 +187,9 @@ func (c *testCase) request(t testing.TB, object json.RawMessage) *admissionv1.Ad
 		options["fieldManager"] = c.FieldManager
 	}
 	request.Options.Raw, _ = json.Marshal(options)
+	if c.Ours {
+		request.UserInfo.Username = "system:serviceaccount:" + ownNamespace + ":configstamp"
+	}
 	return request
 }
 

@@ -45,7 +45,7 @@ func (h *Handler) reportPins(ctx context.Context, r *request, f *facts, findings
 	for _, finding := range findings {
 		sentences[finding.Reason] = append(sentences[finding.Reason], finding.String())
 	}
-	for _, why := range []reason.Reason{reason.UndoTaken, reason.DeclinedCleared, reason.NotPinned} {
+	for _, why := range []reason.Reason{reason.UndoTaken, reason.DeclinedCleared, reason.ReturnImpossible, reason.NotPinned} {
 		of := sentences[why]
 		if len(of) == 0 || why == reason.NotPinned && !h.unpinned.Again(r.old.UID, 1, 0, h.now()) {
 			continue

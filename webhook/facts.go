@@ -18,6 +18,7 @@ type facts struct {
 	gone         checksum.Pins      // snapshots that an undo goes back to and that have to be made again
 	orphan       *workload.Revision // revision that a creation adopts again; nil: none
 	unreferenced []checksum.Finding // names in annotations of other products without a reference in the template
+	unreadable   error              // why it is not known whether the workload can go back to an older revision
 	warnings     []string
 	stored       *storedWorkload
 }
@@ -68,6 +69,9 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 		f.Policy.Pin = f.Policy.Pin && r.object.Kind.Pins()
 		f.Snapshots, f.Revision = h.Pins.In(r.Namespace), h.Pins.Undo(ctx, &update)
 	}
+	if r.Asker == checksum.OwnReturner {
+		h.findBack(ctx, f, &update)
+	}
 	needsContent := checksum.NeedsContent(&r.Request, f.Revision)
 	if needsContent || r.object.Annotations[checksum.OnlyAnnotation] != "" {
 		if f.References, err = r.object.References(); err == nil {
@@ -89,8 +93,22 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 	if f.Revision == checksum.Undo {
 		f.Revision, f.gone = h.Pins.Snapshotted(ctx, &update, f.ring)
 	}
+	if f.unreadable != nil {
+		r.log(ctx).Info("The revisions of a workload that has failed could not be read; it does not go back yet", "reason", f.unreadable.Error())
+		f.Fresh = false
+	}
 	h.adopt(ctx, r, left, f)
 	return f, reason.NoReason, nil
+}
+
+// findBack finds the revision to which a workload that has failed goes back.
+func (h *Handler) findBack(ctx context.Context, f *facts, u *pins.Update) {
+	switch {
+	case !u.Old.Kind.KeepsRevisions() || !f.Policy.Pin || h.Pins == nil:
+		f.NoReturn = reason.UnreturnedUnpinned
+	default:
+		f.Back, f.NoReturn, f.unreadable = h.Pins.Return(ctx, u)
+	}
 }
 
 // content collects the content of the referenced sources.

@@ -84,7 +84,7 @@ func (c *testCase) handler(t testing.TB) *Handler {
 		sources.unproven = errUnproven
 	}
 	handler := newHandler(sources)
-	handler.Dialects = c.Dialects
+	handler.Dialects, handler.OwnNamespace = c.Dialects, ownNamespace
 	handler.Policy.SecretProviderClasses = c.SecretProviderClasses
 	keys := &keyring{none: c.NoKey, found: c.FoundKey}
 	if c.NoLookup {

@@ -129,7 +129,6 @@ func used() []string {
 func table(found map[string]*metric) string {
 	var text strings.Builder
 	text.WriteString("| metric | type | labels, with their values from the start | meaning |\n|---|---|---|---|\n")
-	names := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		m := found[name]
 		if !ours(name) {
@@ -145,14 +144,8 @@ func table(found map[string]*metric) string {
 				labels = append(labels, "`"+label+"`: "+strings.TrimPrefix(strings.Join(values, ", "), ", "))
 			}
 		}
-		process := "both"
-		if len(m.processes) == 1 {
-			process = m.processes[0]
-		}
-		names[process] = append(names[process], "`"+strings.TrimPrefix(name, "configstamp_")+"`")
 		fmt.Fprintf(&text, "| `%s` | %s | %s | %s |\n", name, m.kind, strings.Join(labels, "; "), m.help)
 	}
-	fmt.Fprintf(&text, "\nBoth processes have %s. The webhook alone has %s. All others are the controller's.\n", strings.Join(names["both"], ", "), strings.Join(names["webhook"], ", "))
 	text.WriteString("\nBeside these, those of Prometheus' library for Go: `go_*`, `process_*`, `promhttp_*`. Alerts and the dashboard use")
 	for _, name := range used() {
 		if m := found[name]; m == nil || len(m.processes) != 2 {

@@ -87,7 +87,7 @@ func (s *stage) watch(ctx context.Context, do func() error, args ...string) erro
 		s.say("    %s", lines.Text())
 		switch idle := strings.HasPrefix(lines.Text(), "Nothing is under way"); {
 		case strings.Contains(lines.Text(), "not complete"):
-			moved = true
+			moved = !before // an edit of before may not be complete yet
 		case idle && moved:
 			cancel()
 			s.held++

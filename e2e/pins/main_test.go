@@ -34,7 +34,7 @@ var run *harness.Run
 // options are the flags of the processes.
 func options() harness.Options {
 	return harness.Options{Settle: time.Second, Webhook: []string{"--pins"}, Controller: []string{
-		"--pins", "--step=1", "--soak=1s", "--crash-deadline=5s", "--max-unsettled=20",
+		"--pins", "--step=1", "--soak=1s", "--crash-deadline=5s", "--max-unsettled=20", "--rollout-deadline=40s",
 	}}
 }
 

@@ -33,12 +33,14 @@ var ways = []string{env, envFrom, volume, subPath, projected}
 // member is a workload of a room.
 type member struct {
 	kind, app string
-	// manner is the app's: lenient when it is empty; strict ends when it reads "bad".
+	// manner is the app's, lenient when it is empty.
 	manner   string
 	ways     []string
 	optional bool
 	order    string // configstamp.dev/order
 	labels   string // more of its Pods'
+	settings string // more annotations
+	spec     string // more of its spec
 }
 
 // name is what kubectl calls it.
@@ -98,14 +100,14 @@ func (m *member) manifest() string {
 	return fmt.Sprintf(`---
 apiVersion: apps/v1
 kind: %[1]s
-metadata: {name: %[2]s, annotations: {configstamp.dev/order: %[3]q}}
-spec: {%[4]s, selector: {matchLabels: {app: %[2]s}}, template: {metadata: {labels: {app: %[2]s%[9]s}}, spec: {
+metadata: {name: %[2]s, annotations: {configstamp.dev/order: %[3]q%[10]s}}
+spec: {%[4]s%[11]s, selector: {matchLabels: {app: %[2]s}}, template: {metadata: {labels: {app: %[2]s%[9]s}}, spec: {
   terminationGracePeriodSeconds: 1, automountServiceAccountToken: false, enableServiceLinks: false,
   containers: [{name: app, image: '%[5]s', imagePullPolicy: Never, args: [%[6]s, '3000'],
     readinessProbe: {httpGet: {path: /, port: 3000}, periodSeconds: 1, timeoutSeconds: 5, failureThreshold: 20},
     %[7]s}],
   volumes: [%[8]s]}}}
-`, m.kind, m.app, order, spec, image, manner, reads, volumes, m.labels)
+`, m.kind, m.app, order, spec, image, manner, reads, volumes, m.labels, m.settings, m.spec)
 }
 
 // reads are the fields of a container, and the volumes, by which a member reads the source.

@@ -63,7 +63,7 @@ var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // never changed
 	NotProvenFresh: OutcomeDeferred, NoDigestKey: OutcomeDeferred, SourcesUnknown: OutcomeDeferred, AdmissionFailed: OutcomeDeferred,
 	LostRecord: OutcomeKeyLost,
 	Kept:       OutcomeInStep, Restored: OutcomeInStep,
-	Stamped: OutcomeWouldRoll, UndoTaken: OutcomeWouldRoll,
+	Stamped: OutcomeWouldRoll, UndoTaken: OutcomeWouldRoll, Returned: OutcomeWouldRoll,
 	Recorded: OutcomeWouldRecord,
 	Observed: OutcomeObserved, ObserveMode: OutcomeObserved,
 	OnHold:   OutcomeHeld,
@@ -72,7 +72,7 @@ var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // never changed
 
 	InvalidName: outcomeBeside, ForeignStamps: outcomeBeside, Unreferenced: outcomeBeside,
 	PinUnreadable: outcomeBeside, NotPinned: outcomeBeside, UndoUnknown: outcomeBeside, UndoLost: outcomeBeside, UndoMixed: outcomeBeside,
-	NotUndone: outcomeBeside, DeclinedKept: outcomeBeside, DeclinedCleared: outcomeBeside, AgainUnknown: outcomeBeside, NotWatched: outcomeBeside, BaselineUnreadable: outcomeBeside, ConfigMaybeStale: outcomeBeside,
+	NotUndone: outcomeBeside, ReturnImpossible: outcomeBeside, DeclinedKept: outcomeBeside, DeclinedCleared: outcomeBeside, AgainUnknown: outcomeBeside, NotWatched: outcomeBeside, BaselineUnreadable: outcomeBeside, ConfigMaybeStale: outcomeBeside,
 }
 
 // OutcomeOf is the most restrictive outcome of an admission's reasons: what it comes to,

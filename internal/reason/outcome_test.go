@@ -35,7 +35,7 @@ func TestTheCodesOfOutcomesAreStable(t *testing.T) {
 func TestEveryReasonOfAnAdmissionHasOneOutcome(t *testing.T) {
 	want := map[string][]string{
 		"in-step":      {"kept", "restored"},
-		"would-roll":   {"stamped", "undo"},
+		"would-roll":   {"stamped", "undo", "returned"},
 		"would-record": {"recorded"},
 		"observed":     {"observe-mode", "observed"},
 		"held":         {"held"},
@@ -48,7 +48,7 @@ func TestEveryReasonOfAnAdmissionHasOneOutcome(t *testing.T) {
 		"declined":     {"panic", "owned", "not-served"},
 	}
 	beside := []string{"invalid-name", "foreign-stamps", "unreferenced-name",
-		"pin-unreadable", "not-pinned", "undo-unknown", "undo-lost", "undo-mixed", "not-undone", "declined-kept", "declined-cleared", "again-unknown", "not-watched", "baseline-unreadable", "config-maybe-stale"}
+		"pin-unreadable", "not-pinned", "undo-unknown", "undo-lost", "undo-mixed", "not-undone", "return-impossible", "declined-kept", "declined-cleared", "again-unknown", "not-watched", "baseline-unreadable", "config-maybe-stale"}
 	for i, row := range reason.Rows() {
 		why := reason.NoReason + 1 + reason.Reason(i)
 		outcome := reason.OutcomeOf(why)

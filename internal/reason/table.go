@@ -38,6 +38,7 @@ const (
 	Recorded
 	OnHold
 	Observed
+	Returned
 	OptedOut
 	Owned
 	NotServed
@@ -85,6 +86,9 @@ const (
 	ChecksumsTakenAway
 	SourceGone
 	StaleByUndo
+	ContentReturned
+	ReturnDidNotHelp
+	ReturnImpossible
 	SnapshotLost
 	SnapshotsUnverified
 	// Events on sources.
@@ -154,11 +158,13 @@ var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 	Stamped: {"stamped", Silent, "", AdmissionOutcomes, "stamped", "every reference was stamped with its present checksum"},
 	UndoTaken: {"undo", Normal, "UndoTaken", AdmissionReasons | AdmissionOutcomes, "undone",
 		"{source} is back at its content{when}; its present content is declined until it changes again, or until kubectl configstamp accept"},
-	Kept:      {"kept", Silent, "", AdmissionOutcomes, "kept", "configstamp changed nothing"},
-	Restored:  {"restored", Silent, "", AdmissionOutcomes, "restored", "a client left out or changed configstamp's annotations; they were put back"},
-	Recorded:  {"recorded", Normal, "ConfigRecorded", AdmissionOutcomes, "recorded", "the present content was recorded; nothing restarts"},
-	OnHold:    {"held", Silent, "", AdmissionOutcomes, "held", "it would roll, but something required is missing, a setting cannot be read, or an undo declined the content"},
-	Observed:  {"observed", Silent, "", AdmissionOutcomes, "observed", "it would roll, but its mode is observe"},
+	Kept:     {"kept", Silent, "", AdmissionOutcomes, "kept", "configstamp changed nothing"},
+	Restored: {"restored", Silent, "", AdmissionOutcomes, "restored", "a client left out or changed configstamp's annotations; they were put back"},
+	Recorded: {"recorded", Normal, "ConfigRecorded", AdmissionOutcomes, "recorded", "the present content was recorded; nothing restarts"},
+	OnHold:   {"held", Silent, "", AdmissionOutcomes, "held", "it would roll, but something required is missing, a setting cannot be read, or an undo declined the content"},
+	Observed: {"observed", Silent, "", AdmissionOutcomes, "observed", "it would roll, but its mode is observe"},
+	Returned: {"returned", Silent, "", AdmissionReasons | AdmissionOutcomes, "returned",
+		"{source} is back at its content{when}, because the workload has failed with its present content, which is declined until it changes again, or until kubectl configstamp accept"},
 	OptedOut:  {"opted-out", Silent, "", AdmissionOutcomes | ReadmissionResults, "opted-out", "the workload is not opted in: its label or its Namespace says so"},
 	Owned:     {"owned", Silent, "", AdmissionOutcomes, "owned", "a controller owns the object and makes it from its own template"},
 	NotServed: {"not-served", Silent, "", AdmissionOutcomes, "not-served", "configstamp does not stamp objects of this kind, or not in this operation"},
@@ -205,6 +211,12 @@ var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 
 	StaleByUndo: {"stale-by-undo", Warning, "StaleByUndo", 0, "",
 		"an undo has kept the workload on older content for long; kubectl configstamp accept takes the present one"},
+	ContentReturned: {"content-returned", Normal, "ContentReturned", 0, "",
+		"it had failed with a change, went back to its former content by itself, and is well; the change stays halted until the source changes again, or until kubectl configstamp accept"},
+	ReturnDidNotHelp: {"return-did-not-help", Warning, "ReturnDidNotHelp", 0, "",
+		"it had failed with a change, and is not well with its former content either: look for another cause"},
+	ReturnImpossible: {"return-impossible", Warning, "ReturnImpossible", AdmissionReasons, "",
+		"configstamp.dev/on-failure is return, but it does not go back to its former content: {why}"},
 	SnapshotLost: {"snapshot-lost", Warning, "SnapshotLost", 0, "",
 		"a snapshot that pods use was deleted, and its source holds other content now, which new pods read"},
 	SnapshotsUnverified: {"snapshots-unverified", Warning, "SnapshotsUnverified", 0, "",

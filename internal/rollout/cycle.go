@@ -29,6 +29,7 @@ func (p *Planner) Cycle(now time.Time) (out Orders) {
 			t.facts.Pods, t.facts.Muted, t.facts.Nodes = nil, nil, nil // they are of one moment
 		}
 	}
+	p.giveBack(now, &out)
 	for _, c := range slices.Clone(p.open) {
 		p.announce(c, now, &out)
 	}

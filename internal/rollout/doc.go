@@ -35,7 +35,8 @@
 //   - When pods are listed, and what they and nodes show: looks.go, pods.go, nodes.go.
 //   - Why a workload has failed, in Kubernetes' own words, and what to do about it: failure.go.
 //   - What the report asks: report.go.
-//   - Rare cases: fall.go (the first ten), returns.go (content that comes again), infer.go (what others
+//   - Rare cases: fall.go (the first ten), returns.go (content that comes again), back.go
+//     (workloads that go back to their former content), infer.go (what others
 //     rolled, or who led before).
 //
 // It knows package checksum and the types of package workload alone. It never speaks to

@@ -111,6 +111,8 @@ func (d *driver) look(ref workload.Ref) (v rollout.Verdict, err error) {
 		return v, errAgain
 	}
 	switch {
+	case v.Return:
+		d.giveBack(a)
 	case v.Roll:
 		d.w.waits(a, reason.NoReason, false)
 		return rollout.Verdict{}, d.roll(a)
@@ -185,6 +187,17 @@ func (d *driver) roll(a *app) error {
 	return nil
 }
 
+// giveBack has a workload go back to its former content, and tells the planner what came of it.
+func (d *driver) giveBack(a *app) {
+	went, final := d.w.giveBack(a)
+	if !went {
+		d.planner.NotReturned(a.ref, final, d.w.now)
+		return
+	}
+	d.take(a)
+	d.observe(a)
+}
+
 // noteRolled notes the roll of a patch, when a workload first shows it.
 func (d *driver) noteRolled(a *app) {
 	if was, sent := d.sent[a.ref]; sent && rollout.RolledBetween(was, d.known[a.ref].records) {
@@ -217,6 +230,9 @@ func (d *driver) cycle() {
 				d.w.restartsSoon(a)
 			}
 		}
+	}
+	for _, r := range out.Returns {
+		d.w.returned[r.How]++
 	}
 	d.w.told(&out)
 }
@@ -338,7 +354,7 @@ func (d *watched) factsAt(a *app, s *seen, mark uint64) *rollout.Facts {
 		}
 	}
 	f := &rollout.Facts{Declined: declined, UID: s.uid, Records: s.records, Sources: a.sources, Served: s.served, Mark: mark, Status: s.status, Standstill: s.Standstill}
-	f.Policy.Soak, f.Policy.MinInterval = a.soak, a.interval
+	f.Policy.Soak, f.Policy.MinInterval, f.Policy.Return = a.soak, a.interval, d.w.gives
 	return f
 }
 

@@ -105,8 +105,9 @@ func (n *Needs) Any() bool { return n.Pods || n.Muted || len(n.Nodes) > 0 }
 
 // Verdict is what comes of a look.
 type Verdict struct {
-	Roll  bool  // now
-	Needs Needs // look again with that
+	Roll   bool  // now
+	Return bool  // now, to its former content
+	Needs  Needs // look again with that
 	// Why is what it waits for, if anything. Hold is the setting that holds it. Halted is
 	// the workload that has failed with its change, the zero Ref when that was in another
 	// namespace, and HaltedWhy says why. It has waited for its turn since Since. Settles tells

@@ -14,6 +14,7 @@ type Failure struct {
 	Cause     Cause
 	Pod, Word string // the pod that shows the cause, and Kubernetes' own word for it, never a message; "": none
 	Verdict   string // why the cause counts as a failure; "" for containers that crash
+	Returned  bool   // the workload has gone back to its former content since
 }
 
 // Cause is what keeps a workload from becoming well. Of several causes, the first counts.
@@ -68,7 +69,11 @@ func (c Cause) words() (sentence, advice, command string) {
 // String returns the cause in words that continue a sentence, and the verdict.
 func (f Failure) String() string {
 	sentence, _, _ := f.Cause.words()
-	return strings.Trim(f.fill(sentence)+"; "+f.Verdict, "; ")
+	text := strings.Trim(f.fill(sentence)+"; "+f.Verdict, "; ")
+	if f.Returned {
+		text += "; since then it has its former content again"
+	}
+	return text
 }
 
 // HaltReason returns the failure of a workload, with "it" or "this change", as the reason why a change stops.

@@ -39,13 +39,7 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 		its.untrue = untrue[source]
 		switch declined, declines := f.Declined[source]; {
 		case declines && declined == c.content:
-			if its.take == nil || !its.declined || its.content != c.content {
-				seen := now
-				if isNew {
-					seen = p.cluster.Written(c.at) // somebody who has resumed since may have done so before the undo, or after it
-				}
-				its.take = &take{content: c.content, state: Failed, began: seen, since: now, declined: true, why: &Failure{}}
-			}
+			p.declines(its, f, isNew, now)
 		case !f.carries(source, c.content):
 			if its.unsure = false; its.take != nil && its.declined {
 				its.take = nil
@@ -71,6 +65,24 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 	if len(took) > 0 {
 		p.begins(t, f, took, now)
 	}
+}
+
+// declines notes that a workload declines what its source holds: an undo of it, or its own return, has sent that back.
+func (p *Planner) declines(its *part, f *Facts, isNew bool, now time.Time) {
+	t, c := its.track, its.change
+	if its.take != nil && its.declined && its.content == c.content {
+		return
+	}
+	began, why := now, &Failure{}
+	if isNew {
+		began = p.cluster.Written(c.at) // somebody who has resumed since may have done so before the undo, or after it
+	}
+	if t.back != nil && t.back.its == its && its.take != nil && its.why != nil {
+		failed := *its.why
+		failed.Returned, why = true, &failed
+	}
+	t.wentBack(f, now)
+	its.take = &take{content: c.content, state: Failed, began: began, since: now, declined: true, why: why}
 }
 
 // before returns how a workload was at its last look, nil if that was another one of its name: its trial

@@ -17,6 +17,8 @@ type Orders struct {
 	Changed []SourceRef
 	// Ended is what became of rollouts.
 	Ended []Ended
+	// Returns are what became of workloads that have failed, and are set to return to their former content.
+	Returns []Return
 	// At is when to ask again; zero: when something happens.
 	At time.Time
 }

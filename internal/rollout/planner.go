@@ -278,7 +278,7 @@ func (p *Planner) Watched(yield func(workload.Ref, *Facts)) {
 // watched reports whether a rollout of a workload is judged, or it is one of the first that took
 // something.
 func (t *track) watched() bool {
-	return t.trial != nil || t.some(func(its *part) bool { return its.take != nil && its.first })
+	return t.trial != nil || t.back != nil || t.some(func(its *part) bool { return its.take != nil && its.first })
 }
 
 // Concerned reports whether anything depends on what a workload carries, and on what it declines.

@@ -36,6 +36,7 @@ type stats struct {
 	halts    map[rollout.SourceRef]bool // the sources whose changes are halted
 	longest  time.Duration              // that a workload has waited for its turn alone
 	most     int                        // rollouts under way at once
+	returned map[reason.Reason]int      // what became of workloads that went back
 }
 
 type victim struct {

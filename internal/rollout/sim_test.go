@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -72,6 +73,12 @@ func each(t *testing.T, seeds int, play func(t *testing.T, seed uint64) *world) 
 func (s *stats) add(other *stats) {
 	s.rolls, s.undos, s.changes, s.leaders = s.rolls+other.rolls, s.undos+other.undos, s.changes+other.changes, s.leaders+other.leaders
 	s.looks, s.nHalts = s.looks+other.looks, s.nHalts+other.nHalts
+	for how, n := range other.returned {
+		if s.returned == nil {
+			s.returned = map[reason.Reason]int{}
+		}
+		s.returned[how] += n
+	}
 	s.longest, s.most = max(s.longest, other.longest), max(s.most, other.most)
 }
 

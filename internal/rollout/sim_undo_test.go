@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -188,6 +189,54 @@ func (w *world) undoOne(n int) {
 	}
 }
 
+// giveBack is what the webhook does with a workload that has failed: it goes back to the newest revision with content that
+// it has not declined. If the source holds something else by then, nothing happens. final reports that nothing will.
+func (w *world) giveBack(a *app) (went, final bool) {
+	if w.flaky && w.draw(a).IntN(4) == 0 {
+		return false, false
+	}
+	for back := 1; back < len(a.revisions); back++ {
+		differs, declined := false, false
+		for source, its := range a.revisions[len(a.revisions)-1-back].carried {
+			is := a.carried[source]
+			if is == nil || is.number == its.number {
+				continue
+			}
+			differs, declined = true, declined || a.declines(source, its)
+			if w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}].number != is.number {
+				return false, false
+			}
+		}
+		if differs && !declined {
+			if !a.hadFailed {
+				w.errorf("%s goes back, and has not failed", a.name())
+			}
+			w.undo(a, back)
+			return true, false
+		}
+	}
+	return false, true
+}
+
+// TestSimulation_Return is TestSimulation with workloads that go back to their former content when they have failed.
+// Also then one healthy workload a day takes bad content, and nothing takes content again that it declined.
+func TestSimulation_Return(t *testing.T) {
+	sum := each(t, *undoSeeds, func(t *testing.T, seed uint64) *world {
+		return simulateWith(t, seed, func(w *world) {
+			w.gives = true
+			for hour := range 12 {
+				w.at(chaos+time.Duration(hour)*time.Hour, w.acceptAll)
+			}
+		})
+	})
+	t.Logf("%d seeds: %v; %d rolls, %d halts, %d new leaders", *undoSeeds, sum.returned, sum.rolls, sum.nHalts, sum.leaders)
+	for _, how := range []reason.Reason{reason.ContentReturned, reason.ReturnDidNotHelp, reason.ReturnImpossible} {
+		if sum.returned[how] == 0 {
+			t.Errorf("never %s", how)
+		}
+	}
+}
+
 // acceptAll has people accept everything in the end, so that nobody waits for ever.
 func (w *world) acceptAll() {
 	for _, ref := range w.order {
@@ -229,6 +278,28 @@ func TestStory_AnUndoMendsTheFailed(t *testing.T) {
 	w.edit(web, w.content(fine))
 	w.pass(time.Hour)
 	w.checkCarried(4)
+}
+
+func TestStory_TheFailedGoesBack(t *testing.T) {
+	w := shop(t)
+	w.gives = true
+	w.tell("A bad edit stops at one workload, which goes back by itself and is well again. The others never move, also under a new leader. The fix rolls to all.", false)
+	w.edit(web, w.content(crashes))
+	w.pass(5 * time.Minute)
+	w.checkCarried(0)
+	w.checkHalts(1)
+	if w.returned[reason.ContentReturned] != 1 || len(w.returned) != 1 {
+		w.errorf("of workloads that go back came %v", w.returned)
+	}
+	w.lead()
+	w.pass(time.Hour)
+	w.checkCarried(0)
+	w.edit(web, w.content(fine))
+	w.pass(time.Hour)
+	w.checkCarried(4)
+	if w.undos != 1 {
+		w.errorf("%d workloads went back", w.undos)
+	}
 }
 
 func TestStory_AnUndoAndSomebodyWhoResumes(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -49,6 +50,7 @@ type world struct {
 	unread    time.Time     // until when no pods can be listed
 	forbidden string        // a namespace in which they never can; everywhere
 	flaky     bool          // workloads and the API server fail by themselves
+	gives     bool          // workloads go back by themselves when they have failed
 	mended    bool          // nothing goes wrong any more
 	errors    int
 
@@ -122,6 +124,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	w.before = map[rollout.SourceRef]int{}
 	w.victims, w.forgiven, w.halts = map[int][]victim{}, map[int]int{}, map[rollout.SourceRef]bool{}
+	w.returned = map[reason.Reason]int{}
 	return w
 }
 

@@ -68,6 +68,9 @@ type take struct {
 	first  bool
 	level  int32
 	fallen int
+	// late reports that the workload had yet to prove what it carried before; kept that it does not go back from this
+	// content.
+	late, kept bool
 }
 
 // open reports whether it is not known yet that the workload is well: it holds the room of
@@ -90,8 +93,13 @@ func (t *take) enters(state State, now time.Time) {
 // takes has the workload take what the source holds, which it has yet to show how it does with.
 // That it failed before stays true meanwhile.
 func (p *part) takes(began, now time.Time) {
-	p.take = &take{content: p.change.content, state: OnTrial, began: began, since: now, broken: p.open() && p.fell(), first: p.change.taken < firstWatched}
+	p.take = &take{content: p.change.content, state: OnTrial, began: began, since: now, broken: p.open() && p.fell(), late: p.unproven(), first: p.change.taken < firstWatched}
 	p.change.taken++
+}
+
+// unproven reports whether the workload has yet to prove what it took, or has failed with it, whatever people said to that.
+func (p *part) unproven() bool {
+	return p.take != nil && !p.declined && (p.take.state == OnTrial || p.take.state == Standing || p.fell())
 }
 
 // takesUnknown has the workload take content that the watch of the source has not delivered yet. Turns of
@@ -99,7 +107,7 @@ func (p *part) takes(began, now time.Time) {
 // content too.
 func (p *part) takesUnknown(now time.Time) {
 	c := p.change
-	p.take = &take{ahead: c.number, state: OnTrial, began: now, since: now, broken: p.open() && p.fell()}
+	p.take = &take{ahead: c.number, state: OnTrial, began: now, since: now, broken: p.open() && p.fell(), late: p.unproven()}
 	for _, other := range c.parts {
 		if t := other.track; t != p.track && t.turn != nil && !t.uncertain {
 			t.turn = nil
@@ -145,6 +153,9 @@ type track struct {
 	past    bool   // it is not known yet whether it rolls by a change that is over
 	needs   Needs
 	rereads time.Time // of pods that show no fall; not before
+
+	back *wayBack                                 // it has failed, and is to go back
+	left map[checksum.Source]checksum.Fingerprint // what it has gone back from, by source
 
 	pace    *pace
 	finding *finding
@@ -289,6 +300,6 @@ func (t *track) needsSlot(limits *Limits, now time.Time) bool {
 
 // idle reports whether nothing is known of a workload that has to be kept.
 func (t *track) idle(now time.Time) bool {
-	return len(t.parts) == 0 && t.trial == nil && t.turn == nil && !t.past && !t.uncertain &&
+	return len(t.parts) == 0 && t.trial == nil && t.turn == nil && t.back == nil && !t.past && !t.uncertain &&
 		(t.pace == nil || now.Sub(t.pace.last()) > remembered) && (t.finding == nil || now.Sub(t.finding.when) >= findingFor)
 }

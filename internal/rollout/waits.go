@@ -48,7 +48,11 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 		if t.since = (time.Time{}); !t.uncertain {
 			t.turn, t.tries, t.retry = nil, 0, time.Time{}
 		}
+		verdict.Return = t.returns(now)
 		return verdict
+	}
+	if t.turn == nil && t.returns(now) {
+		return Verdict{Return: true}
 	}
 	again, need := p.classify(t, now)
 	if need.Any() {
@@ -131,7 +135,7 @@ func (p *Planner) why(t *track, again time.Duration) Verdict {
 		case its.waits() != Waiting:
 		case c.halted != workload.Ref{}:
 			verdict.Why, verdict.Halted = reason.Halted, c.halted
-			if c.stop != nil {
+			if c.stop != nil && c.stop.take != nil { // nil: that it declined was taken back since the last cycle
 				verdict.HaltedWhy = c.stop.failure()
 			}
 		case c.foreign && verdict.Halted == workload.Ref{}:

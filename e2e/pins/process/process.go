@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,7 +39,7 @@ func First() map[string]Process {
 // isApp reports whether a command line is the app's.
 func isApp(command string) bool {
 	words := strings.Split(command, "\x00")
-	return len(words) > 2 && (words[1] == "strict" || words[1] == "lenient")
+	return len(words) > 2 && slices.Contains([]string{"strict", "late", "unready", "lenient"}, words[1])
 }
 
 // Environment are the variables that the process began with.

@@ -1,0 +1,162 @@
+package rollout
+
+import (
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// wayBack is that of a workload that has failed, and is set to return to its former content (on-failure).
+type wayBack struct {
+	its   *part
+	went  time.Time // when it went back; zero: it did not yet
+	as    checksum.Records
+	well  time.Time // since when it is well with its former content
+	asked bool      // its worker is to send it back
+	retry time.Time // not before
+	tries int
+}
+
+// Return is what has become of a way back.
+type Return struct {
+	Workload workload.Ref
+	How      reason.Reason // ContentReturned, ReturnDidNotHelp or ReturnImpossible
+	Why      string        // of ReturnImpossible
+}
+
+// giveBack has workloads go back that have failed, one of a change at a time, and says what has become of those that did.
+func (p *Planner) giveBack(now time.Time, out *Orders) {
+	for _, t := range p.all {
+		switch b := t.back; {
+		case t.facts == nil || !t.gone.IsZero():
+			t.back = nil
+		case b != nil && !b.went.IsZero():
+			p.checkBack(t, now, out)
+		default:
+			p.findBack(t, now, out)
+		}
+	}
+}
+
+// findBack finds out whether a workload has to go back, and may.
+func (p *Planner) findBack(t *track, now time.Time, out *Orders) {
+	its := t.failing()
+	if its == nil {
+		t.back = nil
+		return
+	}
+	impossible := func(why string) {
+		its.kept, t.back = true, nil
+		out.Returns = append(out.Returns, Return{t.ref, reason.ReturnImpossible, why})
+	}
+	switch {
+	case len(its.change.copies.changes) > 1:
+		impossible(reason.UnreturnedReplicated)
+	case its.late:
+		impossible(reason.UnreturnedUnproven)
+	case its.level == 0:
+		impossible(reason.UnreturnedDown)
+	case t.left[its.change.at.Source] == its.content:
+		impossible(reason.UnreturnedTried)
+	case !out.again(its.since.Add(p.limits.RolloutDeadline), now):
+		impossible(reason.UnreturnedLate)
+	case t.back == nil && its.change.givesBack():
+	case t.back == nil:
+		t.back = &wayBack{its: its, asked: true}
+		out.Look = append(out.Look, t.ref)
+	case !t.back.asked && !out.again(t.back.retry, now):
+		t.back.asked = true
+		out.Look = append(out.Look, t.ref)
+	}
+}
+
+// failing returns the part with which a workload has failed before it had proven it, and that it is set to go back from.
+// Without a pod that had the content there is nothing to go back from.
+func (t *track) failing() *part {
+	if policy := &t.facts.Policy; !policy.Return || !t.facts.Served || t.facts.Policy.Observe {
+		return nil
+	}
+	for _, its := range t.parts {
+		if !its.isCurrent() || its.take.state != Failed || its.declined || its.resumed || its.kept || its.fallen > 0 {
+			continue
+		}
+		switch its.failure().Cause {
+		case Declined, Refused, Uncreated, Outdated:
+		default:
+			return its
+		}
+	}
+	return nil
+}
+
+// givesBack reports whether a workload is on its way back from a change.
+func (c *opened) givesBack() bool {
+	for _, its := range c.parts {
+		if b := its.track.back; b != nil && b.its.change == c {
+			return true
+		}
+	}
+	return false
+}
+
+// returns reports whether a workload has to be sent back now.
+func (t *track) returns(now time.Time) bool {
+	return t.back != nil && t.back.went.IsZero() && t.failing() == t.back.its && !now.Before(t.back.retry)
+}
+
+// NotReturned notes that a workload was not sent back: never again for this content if the answer is final.
+func (p *Planner) NotReturned(ref workload.Ref, final bool, now time.Time) {
+	t := p.known(ref)
+	switch {
+	case t.back == nil:
+	case final:
+		t.back.its.kept, t.back = true, nil
+	default:
+		t.back.asked, t.back.retry = false, now.Add(min(FirstRetry<<min(t.back.tries, 20), lateReturn))
+		t.back.tries++
+	}
+}
+
+// lateReturn is the longest wait between two tries to send a workload back.
+const lateReturn = 5 * time.Second
+
+// wentBack notes that a workload has gone back, and no longer carries what it has failed with.
+func (t *track) wentBack(f *Facts, now time.Time) {
+	b := t.back
+	if b == nil || !b.went.IsZero() || f.Declined[b.its.change.at.Source] != b.its.content {
+		return
+	}
+	b.went, b.as = now, f.Records
+	if t.left == nil {
+		t.left = map[checksum.Source]checksum.Fingerprint{}
+	}
+	t.left[b.its.change.at.Source] = b.its.content
+}
+
+// checkBack says whether a workload that went back is well. That proves nothing.
+func (p *Planner) checkBack(t *track, now time.Time, out *Orders) {
+	b, f := t.back, t.facts
+	how := reason.NoReason
+	well := f.Status.Phase == workload.RolledOut && f.Status.Missing == 0 && !f.Status.Behind
+	switch soak := max(p.limits.soak(f), f.Policy.Soak.For); {
+	case RolledBetween(b.as, f.Records):
+		t.back = nil // it has rolled since
+		return
+	case !well:
+		b.well = time.Time{}
+	case b.well.IsZero():
+		b.well = now
+		out.again(now.Add(soak), now)
+		return
+	case !out.again(b.well.Add(soak), now):
+		how = reason.ContentReturned
+	}
+	if how == reason.NoReason && !out.again(b.went.Add(p.limits.RolloutDeadline), now) {
+		how = reason.ReturnDidNotHelp
+	}
+	if how != reason.NoReason {
+		out.Returns, t.back = append(out.Returns, Return{Workload: t.ref, How: how}), nil
+	}
+}
