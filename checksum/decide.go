@@ -46,6 +46,8 @@ func Decide(ring *Ring, request *Request, facts *Facts) Decision {
 // decide is the table, before it is known whether the decision fits.
 func (a *admission) decide(ring *Ring) Decision {
 	switch {
+	case a.Asker == OwnReturner && a.Change == NoChange && !a.Policy.Return: // the controller does not know it yet
+		return Decision{Records: a.Held, Outcome: reason.Kept}
 	case a.Asker == OwnReturner && a.Change == NoChange:
 		return giveBack(ring, a)
 	case a.undoes(): // first: an undo of our own roll changes annotations alone

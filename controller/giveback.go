@@ -28,8 +28,11 @@ func (l *look) giveBack(ctx context.Context) (time.Duration, error) {
 	after.Sources = was.Sources
 	l.s = &after
 	if !rollout.RolledBetween(was.Records, after.Records) {
-		final := len(reason.ReturnImpossible.Among(answer.warnings)) > 0 // the webhook has said so on the workload
-		l.metrics.readmitted(returning, reason.WebhookAway)
+		final, result := len(reason.ReturnImpossible.Among(answer.warnings)) > 0, reason.WebhookAway
+		if final { // the webhook has said so on the workload
+			result = reason.Refused
+		}
+		l.metrics.readmitted(returning, result)
 		l.plans(func(p *rollout.Planner) { p.NotReturned(ref, final, l.options.Clock.Now()) })
 		return 0, nil
 	}

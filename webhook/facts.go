@@ -69,7 +69,7 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 		f.Policy.Pin = f.Policy.Pin && r.object.Kind.Pins()
 		f.Snapshots, f.Revision = h.Pins.In(r.Namespace), h.Pins.Undo(ctx, &update)
 	}
-	if r.Asker == checksum.OwnReturner {
+	if r.Asker == checksum.OwnReturner && f.Policy.Return {
 		h.findBack(ctx, f, &update)
 	}
 	needsContent := checksum.NeedsContent(&r.Request, f.Revision)

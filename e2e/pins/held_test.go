@@ -63,12 +63,5 @@ func TestHeldPodsKeepTheirContent(t *testing.T) {
 // wantHalt waits until a change is halted, for the first time.
 func (r *room) wantHalt() {
 	r.t.Helper()
-	r.space.EventuallyIn(2*time.Minute, "waiting for the halt", func() error {
-		for _, event := range r.space.Events(source) {
-			if event.Reason == "ChangeHalted" {
-				return nil
-			}
-		}
-		return fmt.Errorf("there is none about %s: %q", source, r.space.Notes(source))
-	})
+	r.wantEvent(source, "ChangeHalted")
 }

@@ -10,6 +10,6 @@ const (
 	UnreturnedReplicated = "the ConfigMap is replicated over several namespaces"
 	UnreturnedUnproven   = "its former content was not proven either"
 	UnreturnedDown       = "it is not known that a pod was available before"
-	UnreturnedLate       = "the API server or the webhook did not answer in time"
+	UnreturnedLate       = "it was paused for too long, or the API server or a webhook refused it or gave no answer in time"
 	UnreturnedTried      = "it has gone back from this content before"
 )

@@ -10,13 +10,14 @@ import (
 
 // wayBack is that of a workload that has failed, and is set to return to its former content (on-failure).
 type wayBack struct {
-	its   *part
-	went  time.Time // when it went back; zero: it did not yet
-	as    checksum.Records
-	well  time.Time // since when it is well with its former content
-	asked bool      // its worker is to send it back
-	retry time.Time // not before
-	tries int
+	change  *opened
+	content checksum.Fingerprint // that it has failed with
+	went    time.Time            // when it went back; zero: it did not yet
+	as      checksum.Records
+	well    time.Time // since when it is well with its former content
+	asked   bool      // its worker is to send it back
+	retry   time.Time // not before
+	tries   int
 }
 
 // Return is what has become of a way back.
@@ -42,19 +43,19 @@ func (p *Planner) giveBack(now time.Time, out *Orders) {
 
 // findBack finds out whether a workload has to go back, and may.
 func (p *Planner) findBack(t *track, now time.Time, out *Orders) {
-	its := t.failing()
+	its := t.failing(now)
 	if its == nil {
 		t.back = nil
 		return
 	}
 	impossible := func(why string) {
-		its.kept, t.back = true, nil
+		its.stays, t.back = true, nil
 		out.Returns = append(out.Returns, Return{t.ref, reason.ReturnImpossible, why})
 	}
 	switch {
 	case len(its.change.copies.changes) > 1:
 		impossible(reason.UnreturnedReplicated)
-	case its.late:
+	case its.afterUnproven:
 		impossible(reason.UnreturnedUnproven)
 	case its.level == 0:
 		impossible(reason.UnreturnedDown)
@@ -64,7 +65,7 @@ func (p *Planner) findBack(t *track, now time.Time, out *Orders) {
 		impossible(reason.UnreturnedLate)
 	case t.back == nil && its.change.givesBack():
 	case t.back == nil:
-		t.back = &wayBack{its: its, asked: true}
+		t.back = &wayBack{change: its.change, content: its.content, asked: true}
 		out.Look = append(out.Look, t.ref)
 	case !t.back.asked && !out.again(t.back.retry, now):
 		t.back.asked = true
@@ -73,13 +74,14 @@ func (p *Planner) findBack(t *track, now time.Time, out *Orders) {
 }
 
 // failing returns the part with which a workload has failed before it had proven it, and that it is set to go back from.
-// Without a pod that had the content there is nothing to go back from.
-func (t *track) failing() *part {
-	if policy := &t.facts.Policy; !policy.Return || !t.facts.Served || t.facts.Policy.Observe {
+// Without a pod that had the content there is nothing to go back from. During a pause nothing rolls, and nothing goes back.
+func (t *track) failing(now time.Time) *part {
+	policy := &t.facts.Policy
+	if hold, _ := policy.HoldAt(now, time.Time{}); !policy.Return || !t.facts.Served || policy.Observe || hold.Reason == reason.Paused {
 		return nil
 	}
 	for _, its := range t.parts {
-		if !its.isCurrent() || its.take.state != Failed || its.declined || its.resumed || its.kept || its.fallen > 0 {
+		if !its.isCurrent() || its.take.state != Failed || its.declined || its.resumed || its.stays || its.fallen > 0 {
 			continue
 		}
 		switch its.failure().Cause {
@@ -94,7 +96,7 @@ func (t *track) failing() *part {
 // givesBack reports whether a workload is on its way back from a change.
 func (c *opened) givesBack() bool {
 	for _, its := range c.parts {
-		if b := its.track.back; b != nil && b.its.change == c {
+		if b := its.track.back; b != nil && b.change == c {
 			return true
 		}
 	}
@@ -103,7 +105,12 @@ func (c *opened) givesBack() bool {
 
 // returns reports whether a workload has to be sent back now.
 func (t *track) returns(now time.Time) bool {
-	return t.back != nil && t.back.went.IsZero() && t.failing() == t.back.its && !now.Before(t.back.retry)
+	b := t.back
+	if b == nil || !b.went.IsZero() || now.Before(b.retry) {
+		return false
+	}
+	its := t.failing(now)
+	return its != nil && its.change == b.change && its.content == b.content
 }
 
 // NotReturned notes that a workload was not sent back: never again for this content if the answer is final.
@@ -112,7 +119,12 @@ func (p *Planner) NotReturned(ref workload.Ref, final bool, now time.Time) {
 	switch {
 	case t.back == nil:
 	case final:
-		t.back.its.kept, t.back = true, nil
+		for _, its := range t.parts {
+			if its.take != nil && its.change == t.back.change && its.content == t.back.content {
+				its.stays = true
+			}
+		}
+		t.back = nil
 	default:
 		t.back.asked, t.back.retry = false, now.Add(min(FirstRetry<<min(t.back.tries, 20), lateReturn))
 		t.back.tries++
@@ -125,14 +137,14 @@ const lateReturn = 5 * time.Second
 // wentBack notes that a workload has gone back, and no longer carries what it has failed with.
 func (t *track) wentBack(f *Facts, now time.Time) {
 	b := t.back
-	if b == nil || !b.went.IsZero() || f.Declined[b.its.change.at.Source] != b.its.content {
+	if b == nil || !b.went.IsZero() || f.Declined[b.change.at.Source] != b.content {
 		return
 	}
 	b.went, b.as = now, f.Records
 	if t.left == nil {
 		t.left = map[checksum.Source]checksum.Fingerprint{}
 	}
-	t.left[b.its.change.at.Source] = b.its.content
+	t.left[b.change.at.Source] = b.content
 }
 
 // checkBack says whether a workload that went back is well. That proves nothing.

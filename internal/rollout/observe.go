@@ -77,7 +77,7 @@ func (p *Planner) declines(its *part, f *Facts, isNew bool, now time.Time) {
 	if isNew {
 		began = p.cluster.Written(c.at) // somebody who has resumed since may have done so before the undo, or after it
 	}
-	if t.back != nil && t.back.its == its && its.take != nil && its.why != nil {
+	if t.back != nil && t.back.change == c && its.take != nil && its.why != nil {
 		failed := *its.why
 		failed.Returned, why = true, &failed
 	}

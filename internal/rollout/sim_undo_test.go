@@ -302,6 +302,23 @@ func TestStory_TheFailedGoesBack(t *testing.T) {
 	}
 }
 
+// During a pause a workload that has failed does not go back.
+func TestReturn_WaitsForThePause(t *testing.T) {
+	w := shop(t)
+	w.gives = true
+	api := w.deployment("shop", "api")
+	w.edit(web, w.content(crashes))
+	w.pass(10 * time.Second)
+	api.paused = true
+	w.see(api)
+	w.pass(3 * time.Minute)
+	w.checkCarried(1)
+	api.paused = false
+	w.see(api)
+	w.pass(2 * time.Minute)
+	w.checkCarried(0)
+}
+
 func TestStory_AnUndoAndSomebodyWhoResumes(t *testing.T) {
 	w := shop(t)
 	w.tell("Somebody undoes the first workload of a good edit, and lets the change go on for the others. It keeps the old content until the next edit.", false)

@@ -68,9 +68,9 @@ type take struct {
 	first  bool
 	level  int32
 	fallen int
-	// late reports that the workload had yet to prove what it carried before; kept that it does not go back from this
-	// content.
-	late, kept bool
+	// afterUnproven reports that the workload had yet to prove what it carried before; stays, that it does not go back from
+	// this content.
+	afterUnproven, stays bool
 }
 
 // open reports whether it is not known yet that the workload is well: it holds the room of
@@ -93,7 +93,7 @@ func (t *take) enters(state State, now time.Time) {
 // takes has the workload take what the source holds, which it has yet to show how it does with.
 // That it failed before stays true meanwhile.
 func (p *part) takes(began, now time.Time) {
-	p.take = &take{content: p.change.content, state: OnTrial, began: began, since: now, broken: p.open() && p.fell(), late: p.unproven(), first: p.change.taken < firstWatched}
+	p.take = &take{content: p.change.content, state: OnTrial, began: began, since: now, broken: p.open() && p.fell(), afterUnproven: p.unproven(), first: p.change.taken < firstWatched}
 	p.change.taken++
 }
 
@@ -107,7 +107,7 @@ func (p *part) unproven() bool {
 // content too.
 func (p *part) takesUnknown(now time.Time) {
 	c := p.change
-	p.take = &take{ahead: c.number, state: OnTrial, began: now, since: now, broken: p.open() && p.fell(), late: p.unproven()}
+	p.take = &take{ahead: c.number, state: OnTrial, began: now, since: now, broken: p.open() && p.fell(), afterUnproven: p.unproven()}
 	for _, other := range c.parts {
 		if t := other.track; t != p.track && t.turn != nil && !t.uncertain {
 			t.turn = nil
