@@ -42,6 +42,7 @@ import (
 	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/watchdog"
@@ -104,6 +105,8 @@ type Options struct {
 	// SnapshotOf gives what a snapshot of ours of a source holds, by memory, nil when that does
 	// not know; nil: the process does not pin.
 	SnapshotOf func(namespace, name string, of checksum.Source) *checksum.Content
+	// Revisions reads those of workloads; nil: the process does not pin.
+	Revisions pins.Revisions
 	// Settle is how long a source must have rested before a roll; several
 	// edits within ten times that make one.
 	Settle time.Duration

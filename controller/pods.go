@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -30,6 +31,11 @@ func (l *look) read(ctx context.Context, f *rollout.Facts, need rollout.Needs) (
 		muted := l.ref.Kind.Muted(body)
 		f.Muted = &muted
 	}
+	if need.LastRoll {
+		if f.LastRoll, err = l.lastRoll(ctx); err != nil {
+			return fmt.Errorf("finding out what its last rollout has changed: %w", err)
+		}
+	}
 	for _, name := range need.Nodes {
 		if _, known := f.Nodes[name]; known {
 			continue
@@ -41,6 +47,24 @@ func (l *look) read(ctx context.Context, f *rollout.Facts, need rollout.Needs) (
 		f.Nodes[name] = ready
 	}
 	return nil
+}
+
+// lastRoll is what the workload's revisions tell of its last rollout: nothing, without the right to read them.
+func (l *look) lastRoll(ctx context.Context) (*rollout.LastRoll, error) {
+	if l.options.Revisions == nil {
+		return &rollout.LastRoll{}, nil
+	}
+	body, err := l.api.get(ctx, l.ref)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	sources, err := pins.LastRoll(ctx, l.options.Revisions, l.ref.Kind, l.ref.Namespace, body)
+	if apierrors.IsForbidden(err) {
+		err = nil
+	}
+	return &rollout.LastRoll{Sources: sources}, err
 }
 
 // pods are those of the workload, of every revision. What cannot be read as a selector selects

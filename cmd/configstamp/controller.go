@@ -18,6 +18,8 @@ import (
 	"github.com/configstamp/configstamp/controller"
 	"github.com/configstamp/configstamp/internal/cache/objects"
 	"github.com/configstamp/configstamp/internal/lease"
+	"github.com/configstamp/configstamp/internal/pins"
+	"github.com/configstamp/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
@@ -123,8 +125,12 @@ func (o *controllerOptions) controller(p *process, rules rules) (*controller.Con
 		return nil, err
 	}
 	var snapshotOf func(namespace, name string, of checksum.Source) *checksum.Content
+	var kept pins.Revisions
 	if p.archive != nil {
 		snapshotOf = p.archive.Known
+		if kept, err = revisions.New(p.config); err != nil {
+			return nil, err
+		}
 	}
 	return controller.New(p.config, p.served, controller.Options{
 		Kinds:      rules.kinds,
@@ -133,6 +139,7 @@ func (o *controllerOptions) controller(p *process, rules rules) (*controller.Con
 		Namespaces: o.namespaces,
 		Excluded:   o.never(),
 		SnapshotOf: snapshotOf,
+		Revisions:  kept,
 		Settle:     o.settle,
 		Limits:     o.limits,
 		Workers:    o.workers,

@@ -1,6 +1,7 @@
 package pins
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,6 +79,98 @@ func TestReturn_OrderedReady(t *testing.T) {
 	}
 	r.space.Kubectl(strings.Fields(command)[1:4]...)
 	r.want(first, "first word")
+}
+
+// A fix is written about when the workload goes back: in each of many rounds a little later. It is never declined, and
+// rolls to all.
+func TestReturn_AFixAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	const rooms = 5
+	for at := range rooms {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			t.Parallel()
+			r := newRoom(t, "first of "+t.Name(), failing("Deployment", "strict", "")...)
+			usual := r.goesBack("bad of " + t.Name())
+			r.write("second of " + t.Name())
+			r.wantAll("second of " + t.Name())
+			for round := range max(1, *times/10) {
+				r.write(fmt.Sprintf("bad of %s in round %d", t.Name(), round))
+				all := max(1, *times/10) * rooms
+				time.Sleep(usual - time.Second + 2*time.Second*time.Duration(round*rooms+at)/time.Duration(all))
+				fix := fmt.Sprintf("fix of %s in round %d", t.Name(), round)
+				r.write(fix)
+				r.wantAll(fix)
+			}
+		})
+	}
+}
+
+// The leader is killed about when the workload goes back, and another one leads: it goes back, or it holds and says so. The
+// content of its pods is never a mixture, and the other workload never rolls. Every other round nothing waits behind it.
+func TestReturn_TheLeaderDies(t *testing.T) {
+	product := run.Exclusive(t)
+	var usual time.Duration
+	count := max(2, *times/5)
+	went := 0
+	for round := range count {
+		first, bad := fmt.Sprintf("first of %s in round %d", t.Name(), round), fmt.Sprintf("bad of %s in round %d", t.Name(), round)
+		r := newRoom(t, first, failing("Deployment", "strict", "")[:1+round%2]...)
+		m := &r.members[0]
+		if usual == 0 {
+			usual = r.goesBack("bad of " + t.Name())
+			r.write(first + ", again")
+			r.wantAll(first + ", again")
+			first += ", again"
+		}
+		stamps, before := harness.Stamps(r.space.Get(m.name())), r.space.Counts()
+		r.write(bad)
+		time.Sleep(usual - time.Second + 2*time.Second*time.Duration(round)/time.Duration(count))
+		for _, controller := range product.Controllers {
+			harness.Must(t, controller.Kill())
+		}
+		harness.Must(t, run.ForgetLeader(t.Context()))
+		harness.Must(t, product.Start(t.Context()))
+		r.space.EventuallyIn(2*time.Minute, "waiting until it has gone back, or it is said why it does not", func() error {
+			if is := harness.Stamps(r.space.Get(m.name())); fmt.Sprint(is) == fmt.Sprint(stamps) {
+				return nil
+			}
+			for _, event := range r.space.Events(m.name()) {
+				if event.Reason == "ReturnImpossible" {
+					return nil
+				}
+			}
+			return fmt.Errorf("neither: %q", r.space.Notes(m.name()))
+		})
+		if is := harness.Stamps(r.space.Get(m.name())); fmt.Sprint(is) == fmt.Sprint(stamps) {
+			went++
+			r.wantAll(first)
+		}
+		r.wantStill(first, r.members[1:])
+		if is := r.space.Counts()["deployment/other"]; is != before["deployment/other"] {
+			t.Errorf("the other one has rolled: %+v, before %+v", is, before["deployment/other"])
+		}
+		fix := fmt.Sprintf("fix of %s in round %d", t.Name(), round)
+		r.write(fix)
+		r.wantAll(fix)
+	}
+	t.Logf("in %d of %d rounds it went back", went, count)
+}
+
+// goesBack writes bad content, and returns after how long the first member had its former stamps again.
+func (r *room) goesBack(bad string) time.Duration {
+	r.t.Helper()
+	m, wrote := &r.members[0], time.Now()
+	stamps := fmt.Sprint(harness.Stamps(r.space.Get(m.name())))
+	r.write(bad)
+	for _, carries := range []bool{false, true} {
+		r.space.Eventually("waiting for its stamps to change", func() error {
+			if is := fmt.Sprint(harness.Stamps(r.space.Get(m.name()))); (is == stamps) != carries {
+				return errors.New("they have not changed")
+			}
+			return nil
+		})
+	}
+	return time.Since(wrote)
 }
 
 // wantEvent waits for an event about an object, and returns when it was there.

@@ -25,7 +25,7 @@ func (p *Pins) Return(ctx context.Context, u *Update) (back *checksum.Records, w
 	if err != nil {
 		return nil, "", err
 	}
-	slices.SortFunc(revisions, func(a, b *workload.Revision) int { return cmp.Compare(b.Number, a.Number) })
+	slices.SortFunc(revisions, newestFirst)
 	for _, revision := range revisions {
 		older, err := checksum.RecordsIn(nil, revision.Template.Metadata.Annotations)
 		if err != nil || !u.Object.Template.IsOf(revision) {
@@ -58,3 +58,36 @@ func (p *Pins) missing(ctx context.Context, namespace string, sources []checksum
 	}
 	return "", nil
 }
+
+// LastRoll returns the sources whose content the last rollout of a workload has brought: those whose stamps differ
+// between its two newest revisions, if nothing else of the template does. raw is the workload as JSON.
+func LastRoll(ctx context.Context, in Revisions, kind *workload.Kind, namespace string, raw []byte) (sources []checksum.Source, err error) {
+	object, err := kind.Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	selector, err := kind.Selector(raw)
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := in.Of(ctx, kind, namespace, selector, object.UID)
+	if err != nil || len(revisions) < 2 {
+		return nil, err
+	}
+	slices.SortFunc(revisions, newestFirst)
+	for _, revision := range revisions[:2] {
+		if !object.Template.IsOf(revision) {
+			return nil, nil
+		}
+	}
+	was := revisions[1].Template.Metadata.Annotations
+	for key, stamp := range revisions[0].Template.Metadata.Annotations {
+		if source, is := checksum.StampedSource(key); is && stamp != was[key] {
+			sources = append(sources, source)
+		}
+	}
+	slices.SortFunc(sources, checksum.Source.Compare)
+	return sources, nil
+}
+
+func newestFirst(a, b *workload.Revision) int { return cmp.Compare(b.Number, a.Number) }

@@ -26,7 +26,7 @@ func (p *Planner) Cycle(now time.Time) (out Orders) {
 	}
 	for _, t := range p.all {
 		if t.facts != nil {
-			t.facts.Pods, t.facts.Muted, t.facts.Nodes = nil, nil, nil // they are of one moment
+			t.facts.Pods, t.facts.Muted, t.facts.LastRoll, t.facts.Nodes = nil, nil, nil, nil // they are of one moment
 		}
 	}
 	p.giveBack(now, &out)

@@ -159,6 +159,9 @@ func (d *driver) read(a *app, f *rollout.Facts, need rollout.Needs) {
 		muted := a.mutedFacts()
 		f.Muted = &muted
 	}
+	if need.LastRoll {
+		f.LastRoll = a.lastRoll()
+	}
 	for _, name := range need.Nodes {
 		if f.Nodes == nil {
 			f.Nodes = map[string]bool{}
@@ -354,7 +357,9 @@ func (d *watched) factsAt(a *app, s *seen, mark uint64) *rollout.Facts {
 		}
 	}
 	f := &rollout.Facts{Declined: declined, UID: s.uid, Records: s.records, Sources: a.sources, Served: s.served, Mark: mark, Status: s.status, Standstill: s.Standstill}
-	f.Policy.Soak, f.Policy.MinInterval, f.Policy.Return = a.soak, a.interval, d.w.gives
+	if f.Policy.Soak, f.Policy.MinInterval, f.Policy.Return = a.soak, a.interval, d.w.gives; d.w.gives {
+		f.Records.Pins = map[string]string{checksum.PinsAnnotation: "some"}
+	}
 	return f
 }
 

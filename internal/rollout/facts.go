@@ -43,10 +43,17 @@ type Facts struct {
 	Mark   uint64
 	Status workload.Status
 	Standstill
-	// Pods, Nodes and Muted are read when a Verdict asks for them; until then nil.
-	Pods  *Pods
-	Nodes map[string]bool // whether a node is ready, by its name
-	Muted *workload.Muted
+	// Pods, Nodes, Muted and LastRoll are read when a Verdict asks for them; until then nil.
+	Pods     *Pods
+	Nodes    map[string]bool // whether a node is ready, by its name
+	Muted    *workload.Muted
+	LastRoll *LastRoll
+}
+
+// LastRoll is the last rollout of a workload, as its revisions tell.
+type LastRoll struct {
+	// Sources are those whose stamps it changed, if it changed nothing else.
+	Sources []checksum.Source
 }
 
 // Standstill is what several statuses of a workload, one after the other, tell of
@@ -98,10 +105,11 @@ type Needs struct {
 	Selector *string // of the pods; nil: it is not known yet
 	Nodes    []string
 	Muted    bool
+	LastRoll bool
 }
 
 // Any reports whether anything has to be read.
-func (n *Needs) Any() bool { return n.Pods || n.Muted || len(n.Nodes) > 0 }
+func (n *Needs) Any() bool { return n.Pods || n.Muted || n.LastRoll || len(n.Nodes) > 0 }
 
 // Verdict is what comes of a look.
 type Verdict struct {

@@ -15,6 +15,12 @@ func (p *Planner) infer(t *track, now time.Time) Needs {
 	if len(f.Records.Stamps) == 0 {
 		return Needs{}
 	}
+	if t.last {
+		if f.LastRoll == nil {
+			return Needs{LastRoll: true, Pods: true}
+		}
+		p.reopen(t, now)
+	}
 	concerned := p.maybeTaken(t, now)
 	past := t.past && t.trial == nil && status.Phase == workload.Rolling && f.Served
 	switch {

@@ -143,5 +143,5 @@ func (p *Planner) begins(t *track, f *Facts, took []*take, now time.Time) {
 	for _, its := range took {
 		its.lacked, its.down, its.level = lacked, by.down, r.level
 	}
-	t.trial, t.turn, t.tries, t.retry, t.needs, t.past = r, nil, 0, time.Time{}, Needs{}, false
+	t.trial, t.turn, t.tries, t.retry, t.needs, t.past, t.last = r, nil, 0, time.Time{}, Needs{}, false, false
 }

@@ -298,7 +298,7 @@ func (p *Planner) Forget(ref workload.Ref, now time.Time) {
 	if t == nil || !t.gone.IsZero() {
 		return
 	}
-	t.gone, t.turn, t.uncertain, t.past, t.pace, t.finding, t.since = now, nil, false, false, nil, nil, time.Time{}
+	t.gone, t.turn, t.uncertain, t.past, t.last, t.pace, t.finding, t.since = now, nil, false, false, false, nil, nil, time.Time{}
 	if r := t.trial; r != nil && r.health.trouble != "" && !r.failed {
 		t.failTakes(&Failure{Cause: Crashes, Word: r.health.trouble, Verdict: "since then it was deleted"}, now)
 		r.failed = true

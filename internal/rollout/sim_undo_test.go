@@ -302,6 +302,52 @@ func TestStory_TheFailedGoesBack(t *testing.T) {
 	}
 }
 
+func TestStory_TheLastGoesBackUnderANewLeader(t *testing.T) {
+	w := newWorld(t, 1)
+	w.gives = true
+	api := w.add(deployment("shop", "api", "web"))
+	w.lead()
+	w.pass(time.Minute)
+	w.tell("Nothing but one workload uses a ConfigMap. Its rollout fails under a new leader, which sees by its revisions that an edit began it: it goes back.", false)
+	w.edit(web, w.content(crashes))
+	w.pass(10 * time.Second)
+	if len(w.untrue(api)) > 0 {
+		w.errorf("api has not rolled yet")
+	}
+	w.lead()
+	w.pass(10 * time.Minute)
+	w.checkCarried(0)
+	if w.returned[reason.ContentReturned] != 1 || len(w.returned) != 1 {
+		w.errorf("of workloads that go back came %v", w.returned)
+	}
+	w.edit(web, w.content(fine))
+	w.pass(time.Hour)
+	w.checkCarried(1)
+}
+
+// A workload fails after a release, with content that it had before. A new leader reads that off its revisions, and does
+// not say that the content is bad.
+func TestReturn_NotFromARelease(t *testing.T) {
+	w := newWorld(t, 1)
+	w.gives = true
+	api := w.add(deployment("shop", "api", "web"))
+	w.lead()
+	w.pass(time.Minute)
+	w.edit(web, w.content(fine))
+	w.pass(5 * time.Minute)
+	api.broken = true
+	api.stamp(func(at rollout.SourceRef) *content { return w.contents[at] })
+	api.begin(w.now, w.fateOf(api), time.Time{})
+	w.see(api)
+	w.lead()
+	w.pass(time.Hour)
+	w.checkCarried(1)
+	w.checkHalts(0)
+	if len(w.returned) > 0 {
+		w.errorf("of workloads that go back came %v", w.returned)
+	}
+}
+
 // During a pause a workload that has failed does not go back.
 func TestReturn_WaitsForThePause(t *testing.T) {
 	w := shop(t)
@@ -377,4 +423,18 @@ func TestUndo_IsDeleted(t *testing.T) {
 	w.remove(api)
 	w.pass(time.Hour)
 	w.checkCarried(1)
+}
+
+// lastRoll is what the two newest revisions of a workload tell.
+func (a *app) lastRoll() *rollout.LastRoll {
+	last := &rollout.LastRoll{}
+	if n := len(a.revisions); n > 1 {
+		for source, its := range a.revisions[n-1].carried {
+			if was := a.revisions[n-2].carried[source]; was != nil && was.number != its.number {
+				last.Sources = append(last.Sources, source)
+			}
+		}
+	}
+	slices.SortFunc(last.Sources, checksum.Source.Compare)
+	return last
 }

@@ -151,6 +151,7 @@ type track struct {
 
 	trial   *trial // the rollout that is watched
 	past    bool   // it is not known yet whether it rolls by a change that is over
+	last    bool   // nor whether it is not well by its last roll, from which it would go back
 	needs   Needs
 	rereads time.Time // of pods that show no fall; not before
 
@@ -300,6 +301,6 @@ func (t *track) needsSlot(limits *Limits, now time.Time) bool {
 
 // idle reports whether nothing is known of a workload that has to be kept.
 func (t *track) idle(now time.Time) bool {
-	return len(t.parts) == 0 && t.trial == nil && t.turn == nil && t.back == nil && !t.past && !t.uncertain &&
+	return len(t.parts) == 0 && t.trial == nil && t.turn == nil && t.back == nil && !t.past && !t.last && !t.uncertain &&
 		(t.pace == nil || now.Sub(t.pace.last()) > remembered) && (t.finding == nil || now.Sub(t.finding.when) >= findingFor)
 }

@@ -33,12 +33,13 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 	}
 	_, isNew := p.unexamined[ref]
 	past := isNew && f.Served && f.Status.Phase == workload.Rolling
+	last := isNew && f.mayGoBack()
 	delete(p.unexamined, ref)
-	if !past && !p.Concerned(ref, f.Sources) {
+	if !past && !last && !p.Concerned(ref, f.Sources) {
 		return verdict
 	}
 	t := p.track(ref)
-	t.past = t.past || past
+	t.past, t.last = t.past || past, t.last || last
 	if t.turn != nil && !t.uncertain && !slices.Equal(t.facts.Review.Untrue, f.Review.Untrue) && len(f.Review.Untrue) > 0 {
 		t.turn = nil // that was for something else
 	}

@@ -32,11 +32,13 @@ func (p *Planner) watchAll(now time.Time, out *Orders) (fell bool) {
 }
 
 // unsure reports whether it is not known yet what a workload took.
-func (t *track) unsure() bool { return t.past || t.some(func(its *part) bool { return its.unsure }) }
+func (t *track) unsure() bool {
+	return t.past || t.last || t.some(func(its *part) bool { return its.unsure })
+}
 
 // sure notes that it is known.
 func (t *track) sure() {
-	t.past = false
+	t.past, t.last = false, false
 	for _, its := range t.parts {
 		its.unsure = false
 	}
