@@ -189,7 +189,7 @@ func (l *look) obstacle(err error) obstacle {
 		return is
 	case len(r.Untrue) == 0:
 		is.why = reason.DeclinedKept
-		is.text = "an undo declined its present content; to take it: " + accept(l.ref)
+		is.text = "an undo, or its own return, declined its present content; to take it: " + accept(l.ref)
 		return is
 	}
 	switch is.why {

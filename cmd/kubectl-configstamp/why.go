@@ -220,7 +220,11 @@ func (w *whyOf) printRevisions(to io.Writer) {
 	t.add("REVISION", "MADE", "BECAUSE")
 	for i, r := range w.revisions[:min(fewRevisions, len(w.revisions))] {
 		because := "it is the oldest that is kept"
-		if i+1 < len(w.revisions) {
+		switch {
+		case i+1 == len(w.revisions):
+		case r.Created.Before(w.revisions[i+1].Created):
+			because = "an undo, or its own return, brought it back"
+		default:
 			because = becauseOf(r, w.revisions[i+1], w.reports)
 		}
 		t.add(fmt.Sprint(r.Number), at(r.Created), because)

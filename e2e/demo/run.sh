@@ -62,8 +62,11 @@ if [ "$install" = install ]; then
 fi
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # The usual patience, 10 s and 30 s, would make the demonstration long.
-echo "So that you need not wait, these flags are not the defaults: --soak=3s --first-soak=0s --crash-deadline=8s"
-sed 's/--soak=10s/--soak=3s/; s/--first-soak=30s/--first-soak=0s/; s/--crash-deadline=30s/--crash-deadline=8s/; s/^  soak: 10s/  soak: 3s/; s/^  first-soak: 30s/  first-soak: 0s/; s/^  crash-deadline: 30s/  crash-deadline: 8s/' "deploy/$install.yaml" | kubectl apply -f - | grep deployment
+echo "These values are not the defaults: so that you need not wait, soak=3s, firstSoak=0s and crashDeadline=8s; so that content can come back, pins.enabled"
+"$(make --no-print-directory helm)" template configstamp deploy/chart --namespace configstamp --skip-tests \
+	--set namespace.create=true --set settings.dialects=true $([ "$install" = install ] || echo --set certificates.mode=self-managed) \
+	--set rollouts.soak=3s --set rollouts.firstSoak=0s --set rollouts.crashDeadline=8s --set pins.enabled=true |
+	kubectl apply -f - | grep deployment
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # A Service's address can refuse for a moment after its pods became ready: the
 # webhook is there when a dry run comes back stamped.

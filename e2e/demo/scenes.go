@@ -33,6 +33,7 @@ func scenes() []scene {
 		{"Pulp: three Deployments share one settings Secret", "an operator-like set rolled together when its settings changed", pulp},
 		{"shop-settings: one bad edit, four applications", "a bad edit stopped at one of four applications, whose old pods went on serving; once fixed, it reached all", badEdit},
 		{"What it does not do by default: bring back old content", "without pins, rollout undo brought no old content back, and said so", undo},
+		{"bank-settings: with pins, a bad edit at night", "the application that a bad edit broke went back to its former content by itself", night},
 	}
 }
 
@@ -238,6 +239,53 @@ func badEdit(ctx context.Context, s *stage) error {
 	}
 	s.say("  One first, then two: a change proves itself before it goes on.")
 	return s.event(ctx, "configmap/shop-settings", "the change has rolled out")
+}
+
+func night(ctx context.Context, s *stage) error {
+	bank := []string{"accounts", "loans", "transfers"}
+	if _, err := s.kubectl(ctx, "annotate", "namespace", namespace, "configstamp.dev/pin=true", "configstamp.dev/on-failure=return"); err != nil {
+		return err
+	}
+	time.Sleep(time.Second) // until both replicas know
+	if err := s.apply(ctx, "bank.yaml"); err != nil {
+		return err
+	}
+	if err := s.rolledOut(ctx, bank...); err != nil {
+		return err
+	}
+	s.say("\n  New workloads of this namespace pin what they read. Nobody watches the next edit.")
+	if err := s.edit(ctx, "configmap/bank-settings", "TIMEOUT: 30s", "TIMEOUT: half-a-minute"); err != nil {
+		return err
+	}
+	for _, want := range []string{"the rollout has failed", "went back to its former content by itself, and is well"} {
+		if err := s.event(ctx, "deployment/accounts", want); err != nil {
+			return err
+		}
+	}
+	if err := s.tells(ctx, []string{"configmap/bank-settings in namespace production: Halted", "it has its former content again"}, "configstamp", "status", "configmap/bank-settings"); err != nil {
+		return err
+	}
+	if _, err := s.kubectl(ctx, "get", "pods", "-l", "app in (accounts,loans,transfers)"); err != nil {
+		return err
+	}
+	for _, name := range bank {
+		if err := s.answers(ctx, name, "30s"); err != nil {
+			return err
+		}
+	}
+	if err := s.rolled(ctx, 1, "loans", "transfers"); err != nil {
+		return err
+	}
+	s.say("\n  In the morning somebody fixes the edit.")
+	if err := s.edit(ctx, "configmap/bank-settings", "TIMEOUT: half-a-minute", "TIMEOUT: 45s"); err != nil {
+		return err
+	}
+	for _, name := range bank {
+		if err := s.answers(ctx, name, "45s"); err != nil {
+			return err
+		}
+	}
+	return s.event(ctx, "configmap/bank-settings", "the change has rolled out")
 }
 
 func undo(ctx context.Context, s *stage) error {
