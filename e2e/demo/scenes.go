@@ -229,16 +229,16 @@ func badEdit(ctx context.Context, s *stage) error {
 	if err := s.edit(ctx, "configmap/shop-settings", "TIMEOUT: half-a-minute", "TIMEOUT: 45s"); err != nil {
 		return err
 	}
+	if err := s.tells(ctx, []string{"4 of 4 workloads have it"}, "configstamp", "wait", "configmap/shop-settings"); err != nil {
+		return err
+	}
 	for _, name := range shop {
 		if err := s.answers(ctx, name, "45s"); err != nil {
 			return err
 		}
 	}
-	if err := s.rolledOut(ctx, shop...); err != nil {
-		return err
-	}
 	s.say("  One first, then two: a change proves itself before it goes on.")
-	return s.event(ctx, "configmap/shop-settings", "the change has rolled out")
+	return nil
 }
 
 func night(ctx context.Context, s *stage) error {
@@ -280,12 +280,15 @@ func night(ctx context.Context, s *stage) error {
 	if err := s.edit(ctx, "configmap/bank-settings", "TIMEOUT: half-a-minute", "TIMEOUT: 45s"); err != nil {
 		return err
 	}
+	if err := s.tells(ctx, []string{"3 of 3 workloads have it"}, "configstamp", "wait", "configmap/bank-settings"); err != nil {
+		return err
+	}
 	for _, name := range bank {
 		if err := s.answers(ctx, name, "45s"); err != nil {
 			return err
 		}
 	}
-	return s.event(ctx, "configmap/bank-settings", "the change has rolled out")
+	return nil
 }
 
 func undo(ctx context.Context, s *stage) error {
