@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	"github.com/configstamp/configstamp/e2e/harness"
@@ -80,49 +83,70 @@ func wantNoWrites(t *testing.T, s *harness.Space, by tool, manifest, workload st
 	s.Unchanged(before)
 }
 
-// The life of a workload that pins: it is in sync all the time, an undo by hand stays,
-// and so does what somebody accepts.
+// waysBack are the ways in which a workload goes back to its former content: kubectl rollout undo, and the patch that the
+// controller sends for on-failure: return. Here the test sends that patch: a workload can fail only on real containers (e2e/pins).
+var waysBack = map[string]func(t *testing.T, s *harness.Space, workload string){
+	"undo": func(t *testing.T, s *harness.Space, workload string) {
+		t.Helper()
+		s.Kubectl("rollout", "undo", workload)
+	},
+	"return": func(t *testing.T, s *harness.Space, workload string) {
+		t.Helper()
+		ours, err := dynamic.NewForConfig(run.ConfigOf(t, harness.OwnNamespace, "configstamp", "configstamp-return"))
+		harness.Must(t, err)
+		object := s.Get(workload)
+		_, err = ours.Resource(resource(object)).Namespace(s.Namespace).Patch(t.Context(), object.GetName(), types.MergePatchType, []byte("{}"),
+			metav1.PatchOptions{FieldManager: "configstamp-return"})
+		harness.Must(t, err)
+	},
+}
+
+// The life of a workload that pins: it is in sync all the time. An undo by hand stays, a return stays, and so does content
+// that was accepted afterwards.
 func TestPinsAreNoDrift(t *testing.T) {
 	t.Parallel()
 	for workload, manifest := range map[string]string{"deployment/d": manifest, "statefulset/d": statefulSet} {
-		t.Run(workload, func(t *testing.T) {
-			t.Parallel()
-			each(t, pinned, func(t *testing.T, s *harness.Space, by tool) {
-				inSync := func(when string) {
-					t.Helper()
-					if drift := by.drift(t, manifest); drift != "" {
-						t.Errorf("%s: out of sync in %s", when, drift)
+		for way, goBack := range waysBack {
+			t.Run(way+" of "+workload, func(t *testing.T) {
+				t.Parallel()
+				each(t, pinned, func(t *testing.T, s *harness.Space, by tool) {
+					s.SetPolicy("namespace", map[string]string{"on-failure": "return"})
+					inSync := func(when string) {
+						t.Helper()
+						if drift := by.drift(t, manifest); drift != "" {
+							t.Errorf("%s: out of sync in %s", when, drift)
+						}
 					}
-				}
-				by.sync(t, manifest)
-				before := s.Settled(workload)
-				first := wantPin(t, s, workload)
-				inSync("after the first sync")
+					by.sync(t, manifest)
+					before := s.Settled(workload)
+					first := wantPin(t, s, workload)
+					inSync("after the first sync")
 
-				s.Edit("configmap/c", "k", "2")
-				s.WantRolls(before, rolls{workload: 1})
-				second := wantPin(t, s, workload)
-				inSync("after a rollout")
-				wantNoWrites(t, s, by, manifest, workload)
+					s.Edit("configmap/c", "k", "2")
+					s.WantRolls(before, rolls{workload: 1})
+					second := wantPin(t, s, workload)
+					inSync("after a rollout")
+					wantNoWrites(t, s, by, manifest, workload)
 
-				before = s.Counts()
-				s.Kubectl("rollout", "undo", workload)
-				s.WantRollsBack(before, rolls{workload: 1})
-				wantUndone(t, s, workload, first, true)
-				inSync("after an undo")
-				wantNoWrites(t, s, by, manifest, workload)
-				wantUndone(t, s, workload, first, true)
-				inSync("after an undo, and syncs")
+					before = s.Counts()
+					goBack(t, s, workload)
+					s.WantRollsBack(before, rolls{workload: 1})
+					wantUndone(t, s, workload, first, true)
+					inSync("after it went back")
+					wantNoWrites(t, s, by, manifest, workload)
+					wantUndone(t, s, workload, first, true)
+					inSync("after it went back, and syncs")
 
-				before = s.Counts()
-				s.Readmit(workload, "configstamp-accept")
-				s.WantRollsBack(before, rolls{workload: 1})
-				wantUndone(t, s, workload, second, false)
-				inSync("after it was accepted")
-				wantNoWrites(t, s, by, manifest, workload)
-				wantUndone(t, s, workload, second, false)
+					before = s.Counts()
+					s.Readmit(workload, "configstamp-accept")
+					s.WantRollsBack(before, rolls{workload: 1})
+					wantUndone(t, s, workload, second, false)
+					inSync("after it was accepted")
+					wantNoWrites(t, s, by, manifest, workload)
+					wantUndone(t, s, workload, second, false)
+				})
 			})
-		})
+		}
 	}
 }
 
