@@ -6,7 +6,8 @@
 // Begin at TestHeldPodsKeepTheirContent (held_test.go). room_test.go has a namespace of
 // workloads, act_test.go what befalls their pods, away_test.go
 // what happens while the product, or its rights, are away; node_test.go what befalls the node
-// and the snapshots; injector_test.go has a webhook that is not ours. What needs no container is in package pins/records.
+// and the snapshots; injector_test.go has a webhook that is not ours; argo_test.go an Argo Rollout with its own
+// controller. What needs no container is in package pins/records.
 package pins
 
 import (

@@ -61,10 +61,11 @@ func TestReturn(t *testing.T) {
 // deleted.
 func TestReturn_OrderedReady(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, "first word", failing("StatefulSet", "strict", "")...)
+	word := "first of " + t.Name() // the same edit as that of another test would make copies
+	r := newRoom(t, word, failing("StatefulSet", "strict", "")...)
 	first := &r.members[0]
 	stamps := harness.Stamps(r.space.Get(first.name()))
-	r.write("a bad word")
+	r.write("bad of " + t.Name())
 	r.wantEvent(first.name(), "RolloutFailed")
 	r.space.Eventually("waiting for its former stamps", func() error {
 		if is := harness.Stamps(r.space.Get(first.name())); fmt.Sprint(is) != fmt.Sprint(stamps) {
@@ -78,7 +79,7 @@ func TestReturn_OrderedReady(t *testing.T) {
 		t.Errorf("none says %q: %q", command, notes)
 	}
 	r.space.Kubectl(strings.Fields(command)[1:4]...)
-	r.want(first, "first word")
+	r.want(first, word)
 }
 
 // A fix is written about when the workload goes back: in each of many rounds a little later. It is never declined, and

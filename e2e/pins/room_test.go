@@ -82,12 +82,13 @@ func (r *room) write(word string) {
 	r.space.Set(source, "SETTING", word, "setting.txt", word)
 }
 
-// manifest is a workload of one replica.
+// manifest is a workload of one replica, or a canary of three.
 func (m *member) manifest() string {
 	manner, spec := m.manner, map[string]string{
 		"Deployment":  "replicas: 1, strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}",
 		"StatefulSet": "replicas: 1, serviceName: none",
 		"DaemonSet":   "updateStrategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
+		"Rollout":     "replicas: 3, strategy: {canary: {maxSurge: 1, maxUnavailable: 0, steps: [{setWeight: 33}, {pause: {}}]}}",
 	}[m.kind]
 	if manner == "" {
 		manner = "lenient"
@@ -96,9 +97,13 @@ func (m *member) manifest() string {
 	if order == "" {
 		order = "0"
 	}
+	version := "apps/v1"
+	if m.kind == "Rollout" {
+		version = "argoproj.io/v1alpha1"
+	}
 	reads, volumes := m.reads()
 	return fmt.Sprintf(`---
-apiVersion: apps/v1
+apiVersion: %[12]s
 kind: %[1]s
 metadata: {name: %[2]s, annotations: {configstamp.dev/order: %[3]q%[10]s}}
 spec: {%[4]s%[11]s, selector: {matchLabels: {app: %[2]s}}, template: {metadata: {labels: {app: %[2]s%[9]s}}, spec: {
@@ -107,7 +112,7 @@ spec: {%[4]s%[11]s, selector: {matchLabels: {app: %[2]s}}, template: {metadata: 
     readinessProbe: {httpGet: {path: /, port: 3000}, periodSeconds: 1, timeoutSeconds: 5, failureThreshold: 20},
     %[7]s}],
   volumes: [%[8]s]}}}
-`, m.kind, m.app, order, spec, image, manner, reads, volumes, m.labels, m.settings, m.spec)
+`, m.kind, m.app, order, spec, image, manner, reads, volumes, m.labels, m.settings, m.spec, version)
 }
 
 // reads are the fields of a container, and the volumes, by which a member reads the source.
