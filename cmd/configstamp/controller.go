@@ -21,6 +21,7 @@ import (
 	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/rules"
 )
 
 type controllerOptions struct {
@@ -119,7 +120,7 @@ func (o *controllerOptions) lock(p *process) (*lease.Lock, error) {
 	return lease.New(leases, o.name+"-controller", host+"_"+string(uuid.NewUUID()), lease.Usual()), nil
 }
 
-func (o *controllerOptions) controller(p *process, rules rules) (*controller.Controller, error) {
+func (o *controllerOptions) controller(p *process, judged rules.Rules) (*controller.Controller, error) {
 	lock, err := o.lock(p)
 	if err != nil {
 		return nil, err
@@ -133,11 +134,11 @@ func (o *controllerOptions) controller(p *process, rules rules) (*controller.Con
 		}
 	}
 	return controller.New(p.config, p.served, controller.Options{
-		Kinds:      rules.kinds,
-		Policy:     rules.policy,
-		Dialects:   rules.dialects,
-		Namespaces: o.namespaces,
-		Excluded:   o.never(),
+		Kinds:      judged.Kinds,
+		Policy:     judged.Policy,
+		Dialects:   judged.Dialects,
+		Namespaces: o.Namespaces,
+		Excluded:   o.Never(o.namespace),
 		SnapshotOf: snapshotOf,
 		Revisions:  kept,
 		Settle:     o.settle,
@@ -153,11 +154,11 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
-	rules, err := o.rules()
+	judged, err := o.Rules()
 	if err != nil {
 		return err
 	}
-	c, err := o.controller(p, rules)
+	c, err := o.controller(p, judged)
 	if err != nil {
 		return err
 	}

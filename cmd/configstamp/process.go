@@ -61,15 +61,15 @@ func newProcess(o *common, name string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	following := source.Options{Namespaces: o.namespaces, ConfigMapsAlone: o.configMapsAlone()}
-	if o.providers {
+	following := source.Options{Namespaces: o.Namespaces, ConfigMapsAlone: o.ConfigMapsAlone()}
+	if o.SecretProviderClasses {
 		following.Classes = served
 	}
 	store, err := source.NewStore(config, following)
 	if err != nil {
 		return nil, err
 	}
-	spaces, err := namespace.NewStore(config, o.namespaces, o.optIn)
+	spaces, err := namespace.NewStore(config, o.Namespaces, o.OptIn)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func newProcess(o *common, name string) (*process, error) {
 		signs:    map[string]func() time.Time{"sources": store.LastSign, "namespaces": spaces.LastSign},
 		events:   eventqueue.New("configstamp", countEvents(identify(secrets.REST, create(events)), registry)),
 	}
-	p.tellOfStores(o.providers)
-	if o.pins {
+	p.tellOfStores(o.SecretProviderClasses)
+	if o.Pins {
 		p.archive, err = archive.New(config, archive.Options{Store: store, Ring: p.keys.Ring, Registry: registry})
 	}
 	return p, err

@@ -20,9 +20,9 @@ func (o *controllerOptions) writeReports(p *process, c *controller.Controller) e
 		Facts:   c.Facts,
 		Sources: c.Sources,
 		Serves: func(at rollout.SourceRef) bool {
-			return o.mayServe(at.Namespace) && (at.Source.Kind != checksum.Secret || !o.configMapsAlone())
+			return o.mayServe(at.Namespace) && (at.Source.Kind != checksum.Secret || !o.ConfigMapsAlone())
 		},
-		Namespaces: o.namespaces,
+		Namespaces: o.Namespaces,
 		Warn: func(text string) {
 			why := reason.ReportRefused
 			p.events.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: o.namespace, Namespace: o.namespace}, nil,

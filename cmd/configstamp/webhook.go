@@ -87,7 +87,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	endpoint := handler.Endpoint()
 	serves, healthy := http.NewServeMux(), endpoint.Healthy
 	serves.Handle("/{$}", endpoint)
-	if o.pins {
+	if o.Pins {
 		pods := pinning(p, handler).Endpoint()
 		serves.Handle(pins.PodPath, pods)
 		healthy = func(now time.Time) error { return errors.Join(endpoint.Healthy(now), pods.Healthy(now)) }
@@ -126,7 +126,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 
 // handler decides on admissions, and pins nothing.
 func (o *webhookOptions) handler(p *process) (*webhook.Handler, error) {
-	rules, err := o.rules()
+	judged, err := o.Rules()
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +135,11 @@ func (o *webhookOptions) handler(p *process) (*webhook.Handler, error) {
 		return nil, err
 	}
 	return &webhook.Handler{
-		Kinds:        rules.kinds,
-		Policy:       rules.policy,
+		Kinds:        judged.Kinds,
+		Policy:       judged.Policy,
 		OwnNamespace: o.namespace,
 		Serves:       o.mayServe,
-		Dialects:     rules.dialects,
+		Dialects:     judged.Dialects,
 		Namespaces:   p.spaces,
 		Sources:      p.store,
 		People:       source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout}),

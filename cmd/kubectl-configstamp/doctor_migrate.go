@@ -116,7 +116,6 @@ func (d *doctor) reloader(ctx context.Context) error {
 	d.settings.Dialects = []checksum.Dialect{checksum.Reloader, checksum.Wave}
 	if slices.ContainsFunc(d.reloaders, func(r reloader) bool { return r.isOn("auto-reload-all") }) {
 		d.settings.OptIn = checksum.OptInAll
-		d.settings.Excluded = append(d.settings.Excluded, checksum.OptInAll.Excluded()...)
 	}
 	return errors.Join(err, d.unlisted)
 }

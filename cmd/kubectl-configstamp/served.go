@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
@@ -54,10 +53,7 @@ func (s *clusterSettings) Serves(object *workload.Object, n knownNamespace) (sta
 
 // excludes returns whether nothing is served in a namespace, whatever its labels are.
 func (s *clusterSettings) excludes(namespace string) bool {
-	if len(s.Namespaces) > 0 {
-		return namespace == s.Installation || !slices.Contains(s.Namespaces, namespace)
-	}
-	return namespace == s.Installation || slices.Contains(s.Excluded, namespace)
+	return !s.MayServe(s.Installation, namespace)
 }
 
 // OptsIn returns whether a Namespace is opted in as a whole.

@@ -1,19 +1,21 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rules"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -30,19 +32,10 @@ type clusterSettings struct {
 	Installation string
 	// Read says that the ConfigMap was read, and Absent that there is none. Without it, the rest is the program's defaults.
 	Read, Absent bool
-	// Policy counts where neither a workload nor its Namespace says more.
-	Policy checksum.Policy
-	// Kinds are the workloads that the cluster serves.
-	Kinds workload.Table
-	// Dialects are the products whose annotations count too.
-	Dialects []checksum.Dialect
-	// OptIn says which Namespaces are opted in.
-	OptIn checksum.OptIn
-	// Namespaces are the only ones that are served, all of them opted in; empty: OptIn counts. Excluded ones are
-	// never served. The chart publishes neither; doctor reads them from the webhook configuration.
-	Namespaces, Excluded []string
-	// Pins says that workloads can pin their pods.
-	Pins bool
+	// Flags and Rules are those of the server. The chart publishes neither --namespaces nor --excluded-namespaces: doctor
+	// reads them from the webhook configuration.
+	rules.Flags
+	rules.Rules
 	// Unread lists what could not be read, and why.
 	Unread []string
 }
@@ -87,54 +80,26 @@ func (p *plugin) readSettings(ctx context.Context) (*clusterSettings, error) {
 	return s, err
 }
 
-// take reads flags. A flag that is missing or empty has its default; docs/reference.md lists those.
-func (s *clusterSettings) take(flags map[string]string) error {
-	list := func(flag, byDefault string) []string {
-		text := strings.TrimSpace(flags[flag])
-		if text == "" {
-			text = byDefault
+// take reads the published values of flags. A flag that is missing or empty has its default.
+func (s *clusterSettings) take(published map[string]string) error {
+	flags := pflag.NewFlagSet(settingsName, pflag.ContinueOnError)
+	s.Add(flags)
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(published)) {
+		flag, values := flags.Lookup(name), []string{strings.TrimSpace(published[name])}
+		if flag == nil || values[0] == "" { // it is none that judges workloads
+			continue
 		}
-		return strings.FieldsFunc(text, func(letter rune) bool { return letter == ',' || letter == ' ' || letter == '\n' })
-	}
-	var ignored []checksum.Source
-	for _, text := range list("ignore-sources", "configmap/kube-root-ca.crt,configmap/openshift-service-ca.crt") {
-		source, err := checksum.ParseSource(text)
-		if err != nil {
-			return fmt.Errorf("key ignore-sources: %w", err)
+		if flag.Value.Type() == "stringArray" {
+			values = strings.Fields(published[name])
 		}
-		ignored = append(ignored, source)
-	}
-	given := map[string]string{}
-	for _, setting := range checksum.Settings() {
-		if text := strings.TrimSpace(flags[setting.Name()]); setting.OnFlag() && text != "" {
-			given[setting.Key()] = text
+		for _, value := range values {
+			errs = append(errs, flags.Set(name, value))
 		}
 	}
-	s.Policy = checksum.DefaultPolicy(ignored...).With(checksum.Level{Origin: checksum.OfFlag, Annotations: given})
-	s.Policy.SecretProviderClasses = flags["secret-provider-classes"] == "true"
-	s.Policy.ConfigMapsAlone = !slices.Contains(list("sources", "configmaps,secrets"), "secrets")
-	for _, text := range list("dialects", "") {
-		dialect, err := checksum.ParseDialect(text)
-		if err != nil {
-			return fmt.Errorf("key dialects: %w", err)
-		}
-		s.Dialects = append(s.Dialects, dialect)
-	}
-	s.Kinds = workload.Builtin().With(workload.Known()...)
-	for _, text := range strings.Fields(flags["workload"]) {
-		kind, err := workload.ParseKind(text)
-		if err != nil {
-			return fmt.Errorf("key workload: %w", err)
-		}
-		s.Kinds = s.Kinds.With(kind)
-	}
-	s.Pins = flags["pins"] == "true"
 	var err error
-	if s.OptIn, err = checksum.ParseOptIn(cmp.Or(strings.TrimSpace(flags["opt-in"]), string(checksum.OptInLabelled))); err != nil {
-		return fmt.Errorf("key opt-in: %w", err)
-	}
-	s.Namespaces, s.Excluded = list("namespaces", ""), append(list("excluded-namespaces", "kube-system"), s.OptIn.Excluded()...)
-	return nil
+	s.Rules, err = s.Flags.Rules()
+	return errors.Join(append(errs, err)...)
 }
 
 // PolicyOf returns what counts for a workload whose Namespace has some settings. existing lists the names of the sources

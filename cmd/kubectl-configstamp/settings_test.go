@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/e2e/fakecluster"
+	"github.com/configstamp/configstamp/internal/rules"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -67,7 +67,7 @@ func TestDefaults_AreThoseThatTheChartPublishes(t *testing.T) {
 	if err != nil || !got.Absent {
 		t.Fatalf("read: %+v, error %v", got, err)
 	}
-	same := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(checksum.Policy{}), cmpopts.IgnoreFields(clusterSettings{}, "Read", "Absent", "Unread"), cmp.Comparer(func(a, b *workload.Kind) bool { return a.String() == b.String() })}
+	same := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(checksum.Policy{}, rules.Flags{}), cmpopts.IgnoreFields(clusterSettings{}, "Read", "Absent", "Unread"), cmp.Comparer(func(a, b *workload.Kind) bool { return a.String() == b.String() })}
 	if diff := cmp.Diff(want, got, same); diff != "" {
 		t.Errorf("the chart (-) and the plugin (+) differ:\n%s", diff)
 	}
@@ -82,7 +82,7 @@ func TestSettings(t *testing.T) {
 		"configMaps": {map[string]any{"sources": "configmaps"}, func(s *clusterSettings) bool { return !s.Policy.Serves(checksum.Secret) }},
 		"observe":    {map[string]any{"mode": "observe"}, func(s *clusterSettings) bool { return s.Policy.Observe }},
 		"all opted in": {map[string]any{"opt-in": "all"}, func(s *clusterSettings) bool {
-			return s.OptIn == checksum.OptInAll && slices.Equal(s.Excluded, []string{"kube-system", "kube-system", "kube-node-lease"})
+			return s.OptIn == checksum.OptInAll && s.excludes("kube-node-lease") && !s.excludes("shop")
 		}},
 		"two dialects":    {map[string]any{"dialects": "reloader,wave"}, func(s *clusterSettings) bool { return len(s.Dialects) == 2 }},
 		"ignored sources": {map[string]any{"ignore-sources": "configmap/a"}, func(s *clusterSettings) bool { return len(s.Policy.Ignored) == 1 }},
@@ -96,7 +96,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	for key, value := range map[string]any{"dialects": "nonsense", "opt-in": "nonsense", "ignore-sources": "nonsense", "workload": "nonsense"} {
-		if _, err := settingsIn(t, withSettings(t, map[string]any{key: value})); err == nil || !strings.Contains(err.Error(), "configmaps configstamp-settings in namespace configstamp: key "+key+": ") {
+		if _, err := settingsIn(t, withSettings(t, map[string]any{key: value})); err == nil || !strings.Contains(err.Error(), "configmaps configstamp-settings in namespace configstamp: --"+key+": ") {
 			t.Errorf("%s: the error is %v", key, err)
 		}
 	}
