@@ -16,7 +16,7 @@ func TestPlugin_Doctor(t *testing.T) {
 	// The authority of these tests is valid for a day, in both webhook configurations; doctor warns of less than two.
 	// Everything was looked at.
 	want(1, "doctor", "the certificate authority in its caBundle expires in 2",
-		"1 warning. Nothing wrong: server, webhook, key, leader, reports, defaults, settings, dry run, records, pods. error: something is wrong")
+		"1 warning. Nothing wrong: webhook, leader, reports, defaults, settings, dry run, records, pods. error: something is wrong")
 	want(0, "version", "kubectl-configstamp dev", "in namespace ")
 
 	s.SetPolicy("deployment/held", settings{"window": "Mon 25:00-26:00 UTC"})
@@ -30,6 +30,6 @@ func TestPlugin_Doctor(t *testing.T) {
 	want(1, "doctor", wrong...)
 
 	viewers(t, s)
-	want(1, "doctor --as somebody --as-group viewers", append(wrong, "Nothing wrong: server, defaults",
+	want(1, "doctor --as somebody --as-group viewers", append(wrong, "Nothing wrong: defaults",
 		"dry run: you have no right to patch", "webhook, certificate: mutatingwebhookconfigurations.admissionregistration.k8s.io is forbidden")...)
 }

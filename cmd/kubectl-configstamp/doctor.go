@@ -29,10 +29,8 @@ type check struct {
 // checks returns all checks, in the order of their findings. webhook and settings read what later ones need.
 func checks() []check {
 	return []check{
-		{"server", (*doctor).server},
 		{"webhook", (*doctor).webhook},
 		{"certificate", (*doctor).certificate},
-		{"key", (*doctor).key},
 		{"leader", (*doctor).leader},
 		{"reports", (*doctor).reportsWritten},
 		{"defaults", (*doctor).defaults},
@@ -101,10 +99,10 @@ func (p *plugin) doctorCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong with configstamp or with your settings for it, and how to fix it",
-		Long: "Checks configstamp itself (webhook, certificate, key, leader, reports), and what\n" +
-			"people have written for it: labels and annotations that are misspelt or have no\n" +
-			"effect, settings that cannot be read, pauses that were taken back. It also finds\n" +
-			"workloads without checksums. What is held, halted or missing: see status.\n\n" +
+		Long: "Checks configstamp itself (webhook, certificate, leader, reports), and what people\n" +
+			"have written for it: labels and annotations that are misspelt or have no effect,\n" +
+			"settings that cannot be read, pauses that were taken back. It also finds workloads\n" +
+			"without checksums. What is held, halted or missing: see status.\n\n" +
 			"Each finding has a command that fixes it, or that shows what to fix. Nothing is\n" +
 			"changed. The exit code is 0 when nothing is wrong (there may be notes); 1 when\n" +
 			"something is wrong; 5 when nothing wrong was found, but not everything could be\n" +

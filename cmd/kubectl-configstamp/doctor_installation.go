@@ -22,12 +22,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
-	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
-	"github.com/configstamp/configstamp/internal/report"
 )
 
 // readAll reads the objects of a resource in a namespace ("" for all, or for none) into a type.
@@ -46,25 +44,6 @@ func readAll[T any](ctx context.Context, client dynamic.Interface, resource sche
 		}
 	}
 	return all, nil
-}
-
-// oldestServer is the oldest Kubernetes that has what the chart needs (ValidatingAdmissionPolicy).
-const oldestServer = "1.30"
-
-func (d *doctor) server(context.Context) error {
-	client, err := d.config.ToDiscoveryClient()
-	if err != nil {
-		return err
-	}
-	info, err := client.ServerVersion()
-	if err != nil {
-		return fmt.Errorf("reading the version of the API server: %w", err)
-	}
-	found, err := utilversion.ParseGeneric(info.GitVersion)
-	if err == nil && found.LessThan(utilversion.MustParseGeneric(oldestServer)) {
-		d.find(isError, "", "the API server", "it is "+info.GitVersion+", and configstamp needs Kubernetes "+oldestServer+" or newer", "kubectl version")
-	}
-	return err
 }
 
 // webhooks are the entries of the webhook configurations of this installation that select anything.
@@ -247,23 +226,6 @@ func (d *doctor) bundle(most weight, w *webhookEntry, then, remedy string) {
 	}
 }
 
-// key looks at the metadata of the Secret of the digest keys.
-func (d *doctor) key(ctx context.Context) error {
-	name := d.name + "-key"
-	secret, err := d.metadata.Resource(sourceResource(checksum.Secret)).Namespace(d.installation).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		d.find(isError, d.installation, "secret/"+name, "it does not exist, so there is no digest key, and nothing is stamped", d.logs("webhook"))
-	case err != nil:
-		return err
-	case len(secret.ManagedFields) > 0:
-		if written, _ := report.LastEdit(secret.ManagedFields); written.IsZero() {
-			d.find(isError, d.installation, "secret/"+name, "it holds no digest key, so nothing is stamped", d.logs("webhook"))
-		}
-	}
-	return nil
-}
-
 // leadsFor is how old the leader's last renewal may be. It renews every 2 s.
 const leadsFor = time.Minute
 
@@ -294,17 +256,9 @@ func (d *doctor) leader(ctx context.Context) error {
 // refusedFor is how long an event about refused reports counts. The leader emits it once an hour.
 const refusedFor = 2 * time.Hour
 
-// reportsWritten looks whether the cluster has ConfigRollouts, and whether the leader can write them.
+// reportsWritten looks whether the leader can write ConfigRollouts.
 func (d *doctor) reportsWritten(ctx context.Context) error {
-	client, err := d.rollouts(d.namespace)
-	if err == nil {
-		_, err = client.List(ctx, metav1.ListOptions{Limit: 1})
-	}
-	if apierrors.IsNotFound(err) {
-		err = nil
-		d.find(isNote, "", "the cluster", "it has no ConfigRollouts (report.enabled is false, or the chart is older), so status and why cannot say what became of an edit", d.install()+" --set report.enabled=true")
-	}
-	events, noEvents := readAll[corev1.Event](ctx, d.client, corev1.SchemeGroupVersion.WithResource("events"), d.installation, metav1.ListOptions{FieldSelector: "reason=" + reason.ReportRefused.Event()})
+	events, err := readAll[corev1.Event](ctx, d.client, corev1.SchemeGroupVersion.WithResource("events"), d.installation, metav1.ListOptions{FieldSelector: "reason=" + reason.ReportRefused.Event()})
 	for i := range events {
 		last := events[i].LastTimestamp.Time
 		if series := events[i].Series; series != nil {
@@ -316,7 +270,7 @@ func (d *doctor) reportsWritten(ctx context.Context) error {
 			d.find(isWarning, d.installation, "deployment/"+d.name, events[i].Reason+" at "+at(last)+": "+events[i].Message, d.logs("controller"))
 		}
 	}
-	return errors.Join(err, noEvents)
+	return err
 }
 
 // defaults looks at what counts in the whole cluster.

@@ -19,7 +19,6 @@ const (
 	ourWarnings = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/configstamp"
 	ourSlice    = "/apis/discovery.k8s.io/v1/namespaces/configstamp/endpointslices/configstamp-abcde"
 	ourLease    = "/apis/coordination.k8s.io/v1/namespaces/configstamp/leases/configstamp-controller"
-	ourKey      = "/api/v1/namespaces/configstamp/secrets/configstamp-key"
 	ourSettings = "/api/v1/namespaces/configstamp/configmaps/configstamp-settings"
 	ourCert     = "/apis/cert-manager.io/v1/namespaces/configstamp/certificates/configstamp"
 	shop        = "/api/v1/namespaces/shop"
@@ -27,7 +26,6 @@ const (
 	dbSet       = "/apis/apps/v1/namespaces/shop/statefulsets/db"
 	webConfig   = "/api/v1/namespaces/shop/configmaps/web"
 	webSecret   = "/api/v1/namespaces/shop/secrets/db"
-	ourReport   = "/apis/configstamp.dev/v1alpha1/namespaces/shop/configrollouts/configmap-web"
 )
 
 // healthy is a cluster in which nothing is wrong.
@@ -116,7 +114,6 @@ func TestDoctor_Finds(t *testing.T) {
 	}{
 		"nothing": {},
 
-		"an old server":         {[]change{func(_ *testing.T, s *fakecluster.Server) { s.Version = "1.29" }}, []string{"error: the API server: it is v1.29.1", "kubectl version"}},
 		"no webhook":            {[]change{remove(ourWebhooks), says()}, []string{"error: mutatingwebhookconfiguration/configstamp: it does not exist", "helm upgrade --install configstamp"}},
 		"a webhook elsewhere":   {[]change{serviceIn("tools")}, []string{"error: mutatingwebhookconfiguration/configstamp: it does not exist", "installed in namespace tools", "doctor --configstamp-namespace tools"}},
 		"no endpoint":           {[]change{set(ourSlice, []any{}, "endpoints"), says()}, []string{"error: service/configstamp in namespace configstamp: no webhook is ready", "kubectl get pods -n configstamp"}},
@@ -138,12 +135,9 @@ func TestDoctor_Finds(t *testing.T) {
 		"not ready":              {[]change{set(ourCert, []any{map[string]any{"type": "Ready", "status": "False", "message": "Issuing certificate as Secret does not exist"}}, "status", "conditions")}, []string{warning + "certificate/configstamp in namespace configstamp: cert-manager says: Issuing certificate"}},
 		"no cert-manager":        {[]change{remove(ourCert)}, nil},
 
-		"no key":             {[]change{remove(ourKey)}, []string{"error: secret/configstamp-key in namespace configstamp: it does not exist", "kubectl logs -n configstamp"}},
-		"an empty key":       {[]change{set(ourKey, []any{map[string]any{"manager": "helm", "time": "2026-10-01T08:00:00Z", "fieldsV1": map[string]any{"f:metadata": map[string]any{}}}}, "metadata", "managedFields")}, []string{"error: secret/configstamp-key in namespace configstamp: it holds no digest key"}},
 		"no lease":           {[]change{remove(ourLease)}, []string{"error: lease/configstamp-controller in namespace configstamp: it does not exist"}},
 		"no leader":          {[]change{set(ourLease, "", "spec", "holderIdentity")}, []string{"error: lease/configstamp-controller in namespace configstamp: no controller leads"}},
 		"a stale lease":      {[]change{set(ourLease, "2026-11-22T02:20:00.000000Z", "spec", "renewTime")}, []string{"error: lease/configstamp-controller in namespace configstamp: its holder configstamp-7c9d-x2x9l has not renewed it for 40m"}},
-		"no reports":         {[]change{remove(ourReport)}, []string{note + "the cluster: it has no ConfigRollouts", "--set report.enabled=true"}},
 		"refused reports":    {[]change{event("ReportRefused", "2026-11-22T01:40:00Z")}, []string{warning + "deployment/configstamp in namespace configstamp: ReportRefused at 2026-11-22T01:40:00Z: configrollouts"}},
 		"an old refusal":     {[]change{event("ReportRefused", "2026-11-22T00:40:00Z")}, nil},
 		"other events":       {[]change{event("RolloutHeld", "2026-11-22T02:40:00Z")}, nil},

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/report"
@@ -44,22 +43,13 @@ func (r *rolloutReport) source() string {
 	return strings.ToLower(r.Spec.Source.Kind) + "/" + r.Spec.Source.Name
 }
 
-// rollouts returns a client of the ConfigRollouts of a namespace ("" for all).
-func (p *plugin) rollouts(namespace string) (dynamic.ResourceInterface, error) {
+// reports reads the ConfigRollouts of a namespace ("" for all), the newest edit first.
+func (p *plugin) reports(ctx context.Context, namespace string) ([]*rolloutReport, error) {
 	client, _, err := p.clients()
 	if err != nil {
 		return nil, err
 	}
-	return client.Resource(report.GroupVersion().WithResource(report.Resource)).Namespace(namespace), nil
-}
-
-// reports reads the ConfigRollouts of a namespace ("" for all), the newest edit first.
-func (p *plugin) reports(ctx context.Context, namespace string) ([]*rolloutReport, error) {
-	client, err := p.rollouts(namespace)
-	if err != nil {
-		return nil, err
-	}
-	list, err := client.List(ctx, metav1.ListOptions{})
+	list, err := client.Resource(report.GroupVersion().WithResource(report.Resource)).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, errNoReports

@@ -41,8 +41,6 @@ type Server struct {
 	// It is not asked where no label opts in, unless Everywhere is set, as --namespaces does.
 	Dry        func(resource string, object *unstructured.Unstructured) (warnings []string, err error)
 	Everywhere bool
-	// Version is what it says of itself, such as "1.37"; "" is 1.37.
-	Version string
 	// Admit may change what a patch is about to store, as a webhook does, and gives the
 	// warnings. It is asked of dry runs too, but for those that Dry answers.
 	Admit func(manager string, object *unstructured.Unstructured) (warnings []string, err error)

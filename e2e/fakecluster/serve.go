@@ -1,7 +1,6 @@
 package fakecluster
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -70,9 +69,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", s.Now.UTC().Format(http.TimeFormat))
 	}
 	switch r.URL.Path {
-	case "/version":
-		s.tellVersion(w)
-		return
 	case "/api":
 		answer(w, http.StatusOK, map[string]any{"kind": "APIVersions", "apiVersion": "v1", "versions": []string{"v1"}})
 		return
@@ -125,12 +121,6 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request) {
 	asked := review.Spec.ResourceAttributes
 	review.Status.Allowed = s.Forbid == nil || !s.Forbid(asked.Verb, asked.Resource, asked.Namespace)
 	answer(w, http.StatusCreated, review)
-}
-
-func (s *Server) tellVersion(w http.ResponseWriter) {
-	version := cmp.Or(s.Version, "1.37")
-	major, minor, _ := strings.Cut(version, ".")
-	answer(w, http.StatusOK, map[string]any{"major": major, "minor": minor, "gitVersion": "v" + version + ".1"})
 }
 
 // builtin are the kinds that every cluster has, by group and version, whether objects of them are there or not.
