@@ -12,6 +12,9 @@ import (
 // metadataAlone has the API server send no more of an object than its metadata.
 const metadataAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
+// eventWriter writes an event.
+type eventWriter = func(context.Context, *eventsv1.Event) error
+
 // identify completes events about ConfigMaps and Secrets with metadata.uid before they are written, since
 // kubectl describe selects events by it. If that cannot be read, the event is written without: kubectl get
 // events shows it. The planner does not wait for these reads. core is a client of group "", version v1.

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -77,42 +73,5 @@ func countRequests(registry prometheus.Registerer) func(http.RoundTripper) http.
 	requests.WithLabelValues("200", "get")
 	return func(next http.RoundTripper) http.RoundTripper {
 		return promhttp.InstrumentRoundTripperCounter(requests, next)
-	}
-}
-
-// eventWriter writes an event.
-type eventWriter = func(context.Context, *eventsv1.Event) error
-
-// What became of a write.
-const (
-	eventWritten = "written"
-	eventRefused = "refused" // the API server said no
-	eventFailed  = "failed"  // it was not there
-)
-
-// countEvents counts what becomes of the events that are written.
-func countEvents(write eventWriter, registry prometheus.Registerer) eventWriter {
-	writes := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "configstamp_event_writes_total",
-		Help: "Writes of Kubernetes events: written, refused (the event is lost, unless the API server is busy), or failed (tried again for a while).",
-	}, []string{"result"})
-	for _, result := range []string{eventWritten, eventRefused, eventFailed} {
-		writes.WithLabelValues(result)
-	}
-	registry.MustRegister(writes)
-	return func(ctx context.Context, event *eventsv1.Event) error {
-		err := write(ctx, event)
-		var status apierrors.APIStatus
-		switch {
-		case apierrors.IsAlreadyExists(err): // it is there, and was not counted
-			writes.WithLabelValues(eventWritten).Inc()
-		case errors.As(err, &status):
-			writes.WithLabelValues(eventRefused).Inc()
-		case err != nil:
-			writes.WithLabelValues(eventFailed).Inc()
-		default:
-			writes.WithLabelValues(eventWritten).Inc()
-		}
-		return err
 	}
 }

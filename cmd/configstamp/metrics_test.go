@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,11 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
-	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/internal/reason"
 )
@@ -198,40 +192,4 @@ func labelTable(of reason.Metrics) string {
 // sentence is how the documentation writes that of a reason.
 func sentence(row reason.Row) string {
 	return strings.NewReplacer("{user}", "", "{uses}", "", "{when}", "", "{", "*", "}", "*").Replace(row.Sentence)
-}
-
-func TestWhatBecomesOfEventsIsCounted(t *testing.T) {
-	resource := schema.GroupResource{Resource: "events"}
-	forbidden := apierrors.NewForbidden(resource, "", errors.New("no"))
-	for sentence, test := range map[string]struct {
-		err  error
-		want string
-	}{
-		"it is written":                {nil, eventWritten},
-		"the API server refuses":       {forbidden, eventRefused},
-		"the API server is away":       {errors.New("connection refused"), eventFailed},
-		"the event is there already":   {apierrors.NewAlreadyExists(resource, "e"), eventWritten},
-		"and an error that is wrapped": {fmt.Errorf("writing: %w", forbidden), eventRefused},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			registry := prometheus.NewRegistry()
-			write := countEvents(func(context.Context, *eventsv1.Event) error { return test.err }, registry)
-			if err := write(t.Context(), nil); !errors.Is(err, test.err) {
-				t.Errorf("error %v, want %v", err, test.err)
-			}
-			families, err := registry.Gather()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, series := range families[0].GetMetric() {
-				n := 0.0
-				if series.GetLabel()[0].GetValue() == test.want {
-					n = 1
-				}
-				if got := series.GetCounter().GetValue(); got != n {
-					t.Errorf("%v counted as %s, want %v", got, series.GetLabel()[0].GetValue(), n)
-				}
-			}
-		})
-	}
 }

@@ -83,7 +83,7 @@ func newProcess(o *common, name string) (*process, error) {
 		registry: registry,
 		started:  time.Now(),
 		signs:    map[string]func() time.Time{"sources": store.LastSign, "namespaces": spaces.LastSign},
-		events:   eventqueue.New("configstamp", countEvents(identify(secrets.REST, create(events)), registry)),
+		events:   eventqueue.New("configstamp", identify(secrets.REST, create(events))),
 	}
 	p.tellOfStores(o.SecretProviderClasses)
 	if o.Pins {

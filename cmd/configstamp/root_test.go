@@ -41,8 +41,6 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 		"names without an authority":     {args: []string{"webhook", "--self-managed-certificate", "--client-names=a"}, want: "--client-ca-file"},
 		"a name that is empty":           {args: []string{"webhook", "--self-managed-certificate", "--client-ca-file=a", "--client-names=a,"}, want: "--client-names"},
 		"impact of what is no source":    {args: []string{"controller", "--impact-address=:8444", "--impact-kinds=pods"}, want: "--impact-kinds=pods"},
-		"profiles for everybody":         {args: []string{"controller", "--pprof-address=:6060"}, want: "--pprof-address=:6060: want a loopback address"},
-		"profiles for the network":       {args: []string{"webhook", "--self-managed-certificate", "--pprof-address=10.0.0.1:6060"}, want: "--pprof-address=10.0.0.1:6060"},
 		"a namespace that cannot be":     {args: []string{"controller", "--namespaces=A_B"}, want: `"A_B"`},
 		"Secrets alone":                  {args: []string{"controller", "--sources=secrets"}, want: "--sources=secrets: want configmaps,secrets or configmaps"},
 		"an opt-in that is none":         {args: []string{"controller", "--opt-in=everything"}, want: `--opt-in: reading opt-in "everything": want labelled or all`},

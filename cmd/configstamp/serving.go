@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"slices"
 	"time"
 
@@ -27,7 +26,6 @@ type serving struct {
 	metricsAddress string
 	metricsTLS     bool
 	healthAddress  string
-	pprofAddress   string
 
 	tlsMinVersion string
 	certFile      string
@@ -42,7 +40,6 @@ func (s *serving) add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.metricsAddress, "metrics-address", ":8080", "address of /metrics, and of /healthz and /readyz unless --health-address is given")
 	flags.BoolVar(&s.metricsTLS, "metrics-tls", false, "serve /metrics with TLS and the serving certificate; needs --health-address")
 	flags.StringVar(&s.healthAddress, "health-address", "", "separate address of /healthz and /readyz, without TLS, if the kubelet cannot reach --metrics-address")
-	flags.StringVar(&s.pprofAddress, "pprof-address", "", "loopback address of Go's profiles, such as 127.0.0.1:6060; empty: none")
 	flags.StringVar(&s.tlsMinVersion, "tls-min-version", "1.3", "oldest TLS version for callers: 1.2 or 1.3")
 	flags.StringVar(&s.certFile, "tls-cert-file", "", "serving certificate (PEM), such as cert-manager's tls.crt; reloaded when it changes")
 	flags.StringVar(&s.keyFile, "tls-key-file", "", "its private key (PEM)")
@@ -67,10 +64,6 @@ func (s *serving) check() error {
 	if (s.clientCAFile == "") != (len(s.clientNames) == 0) || slices.Contains(s.clientNames, "") {
 		errs = append(errs, errors.New("give --client-ca-file and --client-names, or neither: other clients may have a certificate of the same authority"))
 	}
-	if s.pprofAddress != "" && !loopback(s.pprofAddress) {
-		errs = append(errs, fmt.Errorf("--pprof-address=%s: want a loopback address with a port, such as 127.0.0.1:6060: profiles are for those alone who may enter the Pod "+
-			"(kubectl port-forward reaches it)", s.pprofAddress))
-	}
 	return errors.Join(errs...)
 }
 
@@ -88,12 +81,6 @@ func (s *serving) checkCertificate() error {
 		return errors.New("give either --tls-cert-file and --tls-key-file, or --self-managed-certificate")
 	}
 	return nil
-}
-
-// loopback reports whether an address can be reached from this Pod alone.
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 // certificate returns what the process serves with. validating is whether a ValidatingWebhookConfiguration
@@ -116,14 +103,14 @@ func (s *serving) clients(ctx context.Context) (clients *admission.Clients, foll
 	return &admission.Clients{Authorities: authorities.Pool, Names: s.clientNames}, authorities.Run
 }
 
-// serve serves metrics, probes and, where asked for, profiles until ctx ends.
+// serve serves metrics and probes until ctx ends.
 // certificate is for --metrics-tls, ready says why the process is not ready, or
 // nothing, healthy why it should be started anew.
 func (p *process) serve(ctx context.Context, s *serving, certificate *certs.Source, ready func() error, healthy func(time.Time) error) error {
 	p.tellReady(ready)
 	metrics := http.NewServeMux()
 	metrics.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{Registry: p.registry}))
-	doors := []*door{{what: "metrics and probes", flag: "metrics-address", address: s.metricsAddress, handler: metrics, answers: answerTimeout}}
+	doors := []*door{{what: "metrics and probes", flag: "metrics-address", address: s.metricsAddress, handler: metrics}}
 	if s.metricsTLS {
 		doors[0].tls = &tls.Config{MinVersion: s.minTLS(), GetCertificate: certificate.GetCertificate}
 	}
@@ -131,7 +118,7 @@ func (p *process) serve(ctx context.Context, s *serving, certificate *certs.Sour
 	if s.healthAddress != "" {
 		probes = http.NewServeMux()
 		doors[0].what = "metrics"
-		doors = append(doors, &door{what: "probes", flag: "health-address", address: s.healthAddress, handler: probes, answers: answerTimeout})
+		doors = append(doors, &door{what: "probes", flag: "health-address", address: s.healthAddress, handler: probes})
 	}
 	probes.HandleFunc("GET /healthz", p.health(healthy))
 	probes.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -141,9 +128,6 @@ func (p *process) serve(ctx context.Context, s *serving, certificate *certs.Sour
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	if s.pprofAddress != "" {
-		doors = append(doors, &door{what: "profiles", flag: "pprof-address", address: s.pprofAddress, handler: profiles()})
-	}
 	for _, door := range doors {
 		if err := door.open(ctx); err != nil {
 			return err
@@ -169,19 +153,7 @@ func (p *process) health(healthy func(time.Time) error) http.HandlerFunc {
 	}
 }
 
-// profiles are Go's own, on a mux of their own.
-func profiles() *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return mux
-}
-
-// answerTimeout is how long an answer may take. A profile takes as long as it is
-// asked to.
+// answerTimeout is how long an answer may take.
 const answerTimeout = 30 * time.Second
 
 // door is one address, and what is behind it.
@@ -189,7 +161,6 @@ type door struct {
 	what, flag, address string
 	handler             http.Handler
 	tls                 *tls.Config // nil: plain HTTP
-	answers             time.Duration
 	listener            net.Listener
 }
 
@@ -203,7 +174,7 @@ func (d *door) open(ctx context.Context) (err error) {
 
 func (d *door) serve(ctx context.Context) (err error) {
 	server := &http.Server{
-		Handler: d.handler, TLSConfig: d.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: d.answers,
+		Handler: d.handler, TLSConfig: d.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: answerTimeout,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(klog.FromContext(ctx)), slog.LevelDebug), // failed handshakes, mostly
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // nobody here needs grace

@@ -17,13 +17,12 @@ import (
 
 // paths are all that may be asked for anywhere.
 func paths() []string {
-	return []string{"/metrics", "/healthz", "/readyz", "/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline"}
+	return []string{"/metrics", "/healthz", "/readyz", "/debug/pprof/"}
 }
 
 func TestWhatIsServedWhere(t *testing.T) {
 	certificate, trust := certificateFiles(t)
 	probes := map[string]int{"/healthz": 200, "/readyz": 503} // the cluster is away
-	profiles := map[string]int{"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/cmdline": 200}
 	metrics := map[string]int{"/metrics": 200}
 	both := maps.Clone(probes)
 	maps.Copy(both, metrics)
@@ -37,10 +36,8 @@ func TestWhatIsServedWhere(t *testing.T) {
 			map[string]map[string]int{"metrics": metrics, "probes": probes}, false},
 		"metrics by TLS": {[]string{"--health-address=127.0.0.1:0", "--metrics-tls"},
 			map[string]map[string]int{"metrics": metrics, "probes": probes}, true},
-		"profiles": {[]string{"--pprof-address=127.0.0.1:0"},
-			map[string]map[string]int{"metrics and probes": both, "profiles": profiles}, false},
-		"everything": {[]string{"--health-address=127.0.0.1:0", "--metrics-tls", "--pprof-address=localhost:0", "--tls-min-version=1.2"},
-			map[string]map[string]int{"metrics": metrics, "probes": probes, "profiles": profiles}, true},
+		"everything": {[]string{"--health-address=127.0.0.1:0", "--metrics-tls", "--tls-min-version=1.2"},
+			map[string]map[string]int{"metrics": metrics, "probes": probes}, true},
 	} {
 		for _, name := range []string{"webhook", "controller"} {
 			t.Run(sentence+", "+name, func(t *testing.T) {
@@ -151,18 +148,6 @@ func wantTLS(t *testing.T, trust *x509.CertPool, address string, least uint16) {
 		}
 		if err == nil {
 			connection.Close()
-		}
-	}
-}
-
-func TestWhoReachesProfiles(t *testing.T) {
-	for address, want := range map[string]bool{
-		"127.0.0.1:6060": true, "127.8.9.1:6060": true, "[::1]:6060": true, "localhost:6060": true,
-		":6060": false, "0.0.0.0:6060": false, "[::]:6060": false, "10.1.2.3:6060": false, "configstamp:6060": false, "127.0.0.1": false, "localhost": false,
-		"localhost.example.com:6060": false,
-	} {
-		if got := loopback(address); got != want {
-			t.Errorf("loopback(%q) = %v", address, got)
 		}
 	}
 }

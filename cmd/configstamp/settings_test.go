@@ -24,7 +24,7 @@ import (
 // namespaces: the chart does not publish them. A new flag is published unless it is here.
 var plumbing = []string{
 	"address", "client-ca-file", "client-names", "excluded-namespaces", "health-address", "impact-address", "impact-kinds", "key-grace", "kubeconfig", "log-format",
-	"metrics-address", "metrics-tls", "name", "namespace", "namespaces", "pprof-address", "self-managed-certificate",
+	"metrics-address", "metrics-tls", "name", "namespace", "namespaces", "self-managed-certificate",
 	"shutdown-linger", "tls-cert-file", "tls-key-file", "tls-min-version", "v", "workers",
 }
 
