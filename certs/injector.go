@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -48,9 +47,9 @@ const (
 type configuration struct {
 	metav1.PartialObjectMetadata
 	Webhooks []struct {
-		Name         string
-		ClientConfig admissionv1.WebhookClientConfig
-	}
+		Name         string                          `json:"name"`
+		ClientConfig admissionv1.WebhookClientConfig `json:"clientConfig"`
+	} `json:"webhooks"`
 }
 
 // trusted is what it has the API server trust.
@@ -92,10 +91,7 @@ func newInjector(o Authority) (*injector, error) {
 	if err != nil {
 		return nil, err
 	}
-	webhooks, err := follow.NewRaw(o.RESTConfig, admissionv1.SchemeGroupVersion, func(text []byte) (runtime.Object, error) {
-		c := &configuration{}
-		return c, json.Unmarshal(text, c)
-	})
+	webhooks, err := follow.Dynamic(o.RESTConfig, admissionv1.SchemeGroupVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -294,12 +290,9 @@ func (i *injector) inject(ctx context.Context, current *configuration, caBundle 
 // patchWebhooks returns the webhook configuration as stored; one without webhooks beside an error.
 func (i *injector) patchWebhooks(ctx context.Context, kind types.PatchType, patch []byte) (*configuration, error) {
 	resource, name := i.options.Configuration.resource(), i.options.Configuration.Name
-	answer, err := i.webhooks.Patch(kind).Resource(resource).Name(name).Body(patch).
-		VersionedParams(&metav1.PatchOptions{FieldManager: manager}, metav1.ParameterCodec).Do(ctx).Get()
-	found, ok := answer.(*configuration)
-	if err == nil && !ok {
-		err = fmt.Errorf("the API server answered with %T", answer)
-	}
+	found := &configuration{}
+	err := i.webhooks.Patch(kind).Resource(resource).Name(name).Body(patch).
+		VersionedParams(&metav1.PatchOptions{FieldManager: manager}, metav1.ParameterCodec).Do(ctx).Into(found)
 	if err != nil {
 		return &configuration{}, fmt.Errorf("patching %s/%s: %w", resource, name, err)
 	}

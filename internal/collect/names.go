@@ -3,6 +3,7 @@ package collect
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,16 +13,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/cache/follow"
-	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/workload"
-	"github.com/configstamp/configstamp/internal/workload/wire"
 )
 
 // referrer is an object whose text may name snapshots.
@@ -34,9 +32,6 @@ type referrer struct {
 	// pins are the snapshots that its annotations name, by source.
 	pins map[checksum.Source]string
 }
-
-// DeepCopyObject implements runtime.Object; a referrer never changes.
-func (u *referrer) DeepCopyObject() runtime.Object { return u }
 
 // digit is how many hexadecimal digits end a snapshot's name.
 const digits = 20
@@ -71,54 +66,21 @@ func (u *referrer) read(text []byte) {
 	}
 }
 
-// message reads an object that came as protobuf.
-func message(message []byte) (runtime.Object, error) {
-	u := &referrer{}
-	u.read(message)
-	err := wire.Each(message, func(number int, metadata []byte) error {
-		if number != 1 || len(u.digests) == 0 {
-			return nil
-		}
-		var meta metav1.ObjectMeta
-		err := wire.Each(metadata, func(number int, field []byte) error {
-			switch number {
-			case 1:
-				meta.Name = string(field)
-			case 5:
-				meta.UID = types.UID(field)
-			case 13:
-				var owner metav1.OwnerReference
-				err := owner.Unmarshal(field)
-				meta.OwnerReferences = append(meta.OwnerReferences, owner)
-				return err
-			}
-			return nil
-		})
-		u.is(&meta)
-		return err
-	})
-	return u, err
-}
-
-// text reads an object that came as JSON.
-func text(data []byte) (runtime.Object, error) {
+// newReferrer reads an object from JSON.
+func newReferrer(data []byte) (*referrer, error) {
 	u := &referrer{}
 	if u.read(data); len(u.digests) == 0 {
 		return u, nil
 	}
 	var head metav1.PartialObjectMetadata
 	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("reading the metadata of an object: it does not have the form of one")
+		return nil, errors.New("reading the metadata of an object: it does not have the form of one")
 	}
-	u.is(&head.ObjectMeta)
-	return u, nil
-}
-
-func (u *referrer) is(meta *metav1.ObjectMeta) {
-	u.name, u.uid = meta.Name, meta.UID
-	if owner := metav1.GetControllerOf(meta); owner != nil {
+	u.name, u.uid = head.Name, head.UID
+	if owner := metav1.GetControllerOf(&head); owner != nil {
 		u.owner = owner.UID
 	}
+	return u, nil
 }
 
 // kind is one whose objects are read. template tells that Pods start from it today.
@@ -159,7 +121,7 @@ func newLists(config *rest.Config) (lists, error) {
 		if clients[gv] != nil {
 			continue
 		}
-		client, err := follow.NewEither(config, gv, message, text)
+		client, err := follow.Dynamic(config, gv)
 		if err != nil {
 			return nil, fmt.Errorf("making the client that lists %s: %w", kind.Resource, err)
 		}
@@ -190,10 +152,10 @@ func (l lists) in(ctx context.Context, namespace string) (*names, error) {
 			if err != nil {
 				return nil, fmt.Errorf("listing %s in namespace %q: %w", kind.Resource, namespace, err)
 			}
-			for i := range page.Items {
-				u, ok := page.Items[i].Object.(*referrer)
-				if !ok {
-					return nil, fmt.Errorf("listing %s in namespace %q: item %d is a %T", kind.Resource, namespace, i, page.Items[i].Object)
+			for _, item := range page.Items {
+				u, err := newReferrer(item.Raw)
+				if err != nil {
+					return nil, fmt.Errorf("listing %s in namespace %q: %w", kind.Resource, namespace, err)
 				}
 				if len(u.digests) > 0 {
 					u.APIVersion, u.Kind = kind.GroupVersion().String(), kind.name
@@ -222,13 +184,5 @@ func (l lists) page(ctx context.Context, namespace string, kind kind, next strin
 	if next != "" {
 		request = request.Param("continue", next)
 	}
-	answer, err := request.Do(ctx).Get()
-	if err != nil {
-		return nil, refusal.Plain(err)
-	}
-	list, ok := answer.(*metav1.List)
-	if !ok {
-		return nil, fmt.Errorf("the API server answered with a %T", answer)
-	}
-	return list, nil
+	return follow.List(ctx, request)
 }

@@ -16,12 +16,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/snapshot"
-	"github.com/configstamp/configstamp/internal/workload/wire"
 )
 
 // api is an API server of one namespace, for ConfigMaps and for what names them. Each request
@@ -143,18 +144,8 @@ func typed(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	return cm
 }
 
-func decode(body []byte, into interface{ Unmarshal([]byte) error }) {
-	if !wire.Is(body) {
-		if err := json.Unmarshal(body, into); err != nil {
-			panic(err)
-		}
-		return
-	}
-	opened, err := wire.Open(body)
-	if err == nil {
-		err = into.Unmarshal(opened.Message)
-	}
-	if err != nil {
+func decode(body []byte, into runtime.Object) {
+	if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, into); err != nil {
 		panic(err)
 	}
 }

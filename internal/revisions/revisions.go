@@ -8,16 +8,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/configstamp/configstamp/internal/cache/follow"
-	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -30,21 +26,9 @@ type Client struct {
 	slots chan struct{}
 }
 
-// revision is one as client-go hands it on.
-type revision struct {
-	metav1.PartialObjectMetadata
-	of *workload.Revision
-}
-
 // New makes a Client.
 func New(config *rest.Config) (*Client, error) {
-	client, err := follow.NewRaw(config, appsv1.SchemeGroupVersion, func(text []byte) (runtime.Object, error) {
-		read, err := workload.DecodeRevision(text)
-		if err != nil {
-			return nil, err
-		}
-		return &revision{of: read}, nil
-	})
+	client, err := follow.Dynamic(config, appsv1.SchemeGroupVersion)
 	if err != nil {
 		return nil, fmt.Errorf("reading revisions: %w", err)
 	}
@@ -63,9 +47,13 @@ func (c *Client) Of(ctx context.Context, kind *workload.Kind, namespace, selecto
 		return nil, fmt.Errorf("listing %s of namespace %q: %w", kept, namespace, err)
 	}
 	var found []*workload.Revision
-	for i := range list.Items {
-		if one, ok := list.Items[i].Object.(*revision); ok && one.of.Owner == owner {
-			found = append(found, one.of)
+	for _, item := range list.Items {
+		revision, err := workload.DecodeRevision(item.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("listing %s of namespace %q: %w", kept, namespace, err)
+		}
+		if revision.Owner == owner {
+			found = append(found, revision)
 		}
 	}
 	return found, nil
@@ -88,49 +76,26 @@ func (c *Client) Stored(ctx context.Context, kind *workload.Kind, namespace, nam
 	if kind.Group == "" {
 		at = c.rest.Get().AbsPath("/api", kind.Version)
 	}
+	list, err := c.list(ctx, at.Namespace(namespace).Resource(kind.Resource).Param("fieldSelector", "metadata.name="+name))
+	if err == nil && len(list.Items) > 1 {
+		err = errors.New("the API server's answer is no list of one")
+	}
 	var found *workload.Object
-	err := c.ask(ctx, at.Namespace(namespace).Resource(kind.Resource).Param("fieldSelector", "metadata.name="+name), func(answer rest.Result) error {
-		body, err := answer.Raw()
-		if err != nil {
-			return err
-		}
-		var list struct {
-			Items []jsontext.Value `json:"items"`
-		}
-		if err := json.Unmarshal(body, &list, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil || len(list.Items) > 1 {
-			return errors.New("the API server's answer is no list of one")
-		}
-		for _, one := range list.Items {
-			found, err = kind.Decode(one)
-		}
-		return err
-	})
+	if err == nil && len(list.Items) == 1 {
+		found, err = kind.Decode(list.Items[0].Raw)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading a %s of namespace %q: %w", kind.Name, namespace, err)
 	}
 	return found, nil
 }
 
-func (c *Client) list(ctx context.Context, request *rest.Request) (list *metav1.List, err error) {
-	return list, c.ask(ctx, request, func(answer rest.Result) error {
-		object, err := answer.Get()
-		if err != nil {
-			return err
-		}
-		var ok bool
-		if list, ok = object.(*metav1.List); !ok {
-			return fmt.Errorf("the API server answered with %T", object)
-		}
-		return nil
-	})
-}
-
-func (c *Client) ask(ctx context.Context, request *rest.Request, read func(rest.Result) error) error {
+func (c *Client) list(ctx context.Context, request *rest.Request) (*metav1.List, error) {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
+		return follow.List(ctx, request)
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-	return refusal.Plain(read(request.Do(ctx)))
 }

@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -25,15 +24,8 @@ import (
 	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 )
 
-// small is what the tests condense to: the metadata that Reflectors need, and
-// a text of the data.
-type small struct {
-	metav1.ObjectMeta
-	text string
-}
-
-func (s *small) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-func (s *small) DeepCopyObject() runtime.Object   { same := *s; return &same }
+// whole keeps objects as they are.
+func whole(object runtime.Object) (runtime.Object, bool) { return object, true }
 
 // counted counts how often each version of each object is condensed.
 type counted struct {
@@ -155,7 +147,7 @@ func forFlavours(t *testing.T, test func(t *testing.T, f flavour, server *fakeap
 // startReflector fills a store of client-go's from the server.
 func startReflector(t *testing.T, client rest.Interface, resource string) cache.Store {
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	reflector := cache.NewReflectorWithOptions(follow.NewListWatch(client, resource, "", nil), nil, store, cache.ReflectorOptions{TypeDescription: resource})
+	reflector := cache.NewReflectorWithOptions(follow.NewListWatch(client, resource, "", nil, whole), nil, store, cache.ReflectorOptions{TypeDescription: resource})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { reflector.RunWithContext(ctx) })
@@ -251,7 +243,7 @@ func TestPagedListBeginsAnewWhenItsContinuationExpires(t *testing.T) {
 			}
 			return false
 		}
-		obj, err := follow.NewListWatch(client, f.resource, "shop", nil).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		obj, err := follow.NewListWatch(client, f.resource, "shop", nil, whole).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -327,7 +319,7 @@ func acceptMetadata(f flavour) string {
 
 func TestWatchPassesBookmarksAndErrors(t *testing.T) {
 	forFlavours(t, func(t *testing.T, f flavour, server *fakeapi.Server, client rest.Interface, _ *counted) {
-		watcher, err := follow.NewListWatch(client, f.resource, "", nil).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "100", AllowWatchBookmarks: true})
+		watcher, err := follow.NewListWatch(client, f.resource, "", nil, whole).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "100", AllowWatchBookmarks: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +330,7 @@ func TestWatchPassesBookmarksAndErrors(t *testing.T) {
 			t.Errorf("bookmark: %v %v", got.Type, got.Object)
 		}
 		server.Compact()
-		if _, err = follow.NewListWatch(client, f.resource, "", nil).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "100"}); !apierrors.IsResourceExpired(err) {
+		if _, err = follow.NewListWatch(client, f.resource, "", nil, whole).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "100"}); !apierrors.IsResourceExpired(err) {
 			t.Errorf("watch from a compacted version: %v", err)
 		}
 	})

@@ -1,10 +1,12 @@
 package follow
 
 import (
+	"fmt"
 	"io"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -25,8 +27,9 @@ import (
 const silence = 2 * time.Minute
 
 // forgetful is a watch that lets go of everything once it is stopped, and stops
-// by itself when it is silent.
+// by itself when it is silent. It makes the objects of its events small.
 type forgetful struct {
+	small  smaller
 	events chan watch.Event
 	done   chan struct{} // closed once stopped
 
@@ -34,11 +37,11 @@ type forgetful struct {
 	inner watch.Interface // nil once stopped
 }
 
-// Forget makes a watch let go of its stream, and so of the connection with all
-// its buffers, once it is stopped, whoever still holds the watch; and end after
-// two minutes in which it told nothing. NewListWatch does it by itself.
-func Forget(w watch.Interface) watch.Interface {
-	f := &forgetful{events: make(chan watch.Event), done: make(chan struct{}), inner: w}
+// Forget makes a watch let go of its stream, and so of the connection with all its buffers, once
+// it is stopped, even while its caller still holds the watch; and end after two minutes without
+// an event. An object of which small makes nothing ends it too.
+func Forget(w watch.Interface, small smaller) watch.Interface {
+	f := &forgetful{small: small, events: make(chan watch.Event), done: make(chan struct{}), inner: w}
 	go f.pass(w.ResultChan())
 	return f
 }
@@ -50,17 +53,32 @@ func (f *forgetful) pass(events <-chan watch.Event) {
 	defer silent.Stop()
 	for event := range events {
 		silent.Reset(silence)
-		if status, ok := event.Object.(*metav1.Status); ok { // the Reflector logs its message
-			status = status.DeepCopy()
-			status.Message = refusal.Words(status)
-			event.Object = status
-		}
 		select {
-		case f.events <- event:
+		case f.events <- f.made(event):
 		case <-f.done:
 			return
 		}
 	}
+}
+
+// made returns the event that the Reflector receives. It logs the message of an error.
+func (f *forgetful) made(event watch.Event) watch.Event {
+	switch event.Type {
+	case watch.Added, watch.Modified, watch.Deleted:
+		small, ok := f.small(event.Object)
+		if ok {
+			return watch.Event{Type: event.Type, Object: small}
+		}
+		failure := apierrors.NewInternalError(fmt.Errorf("the object of a watch event is a %T", event.Object)).ErrStatus
+		return watch.Event{Type: watch.Error, Object: &failure}
+	case watch.Bookmark, watch.Error:
+	}
+	if status, ok := event.Object.(*metav1.Status); ok {
+		status = status.DeepCopy()
+		status.Message = refusal.Words(status)
+		event.Object = status
+	}
+	return event
 }
 
 // ResultChan implements watch.Interface.

@@ -14,9 +14,12 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
+// whole keeps objects as they are.
+func whole(object runtime.Object) (runtime.Object, bool) { return object, true }
+
 func TestAStoppedWatchHoldsNothing(t *testing.T) {
 	inner := watch.NewFake()
-	w := Forget(inner)
+	w := Forget(inner, whole)
 	go inner.Add(nil)
 	if event := <-w.ResultChan(); event.Type != watch.Added {
 		t.Errorf("%v came through, want the event of the inner watch", event)
@@ -37,7 +40,7 @@ func TestAStoppedWatchHoldsNothing(t *testing.T) {
 func TestASilentWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := watch.NewFake()
-		w := Forget(inner)
+		w := Forget(inner, whole)
 		begin := time.Now()
 		for range 4 {
 			time.Sleep(silence - time.Second)
@@ -68,7 +71,7 @@ func TestWatchesThatFailAgainAndAgainAreSoonTriedAgain(t *testing.T) {
 
 func TestAWatchEndsThoughNobodyListens(t *testing.T) {
 	inner := watch.NewFake()
-	w := Forget(inner)
+	w := Forget(inner, whole)
 	inner.Add(nil) // is taken, and offered to nobody
 	w.Stop()
 	if _, open := <-w.ResultChan(); open {

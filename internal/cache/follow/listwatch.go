@@ -29,28 +29,30 @@ const (
 	fullLists = 3
 )
 
-// NewListWatch makes what a Reflector needs of a condensing client: resource
-// (plural, such as "configmaps") in one namespace, or in all when it is "",
-// restricted by selector (nil: all).
+// smaller makes of an object what is kept of it; false if it is of another kind than asked for.
+type smaller func(runtime.Object) (runtime.Object, bool)
+
+// NewListWatch makes what a Reflector needs of a client: resource (plural, such as "configmaps")
+// in one namespace, or in all if it is "", restricted by selector (nil: all). The Reflector
+// receives what small makes of each object.
 //
 // A LIST is always a consistent one in pages of half a MiB, whatever the
 // Reflector asks for: it would ask for resourceVersion "0", or for 500 objects,
 // or on a relist for all at once, and a server that refuses WatchList would send
-// them in one body. Only requests with a resourceVersionMatch or a continue token go
-// out as they are.
+// them in one body. The objects of a page are made small before the next page is read.
 //
-// Make the Reflector with a nil expectedType and a TypeDescription: bookmarks
-// are of another type than objects (see NewProtobuf), and one that expects a type
-// would skip them.
-func NewListWatch(client cache.Getter, resource, namespace string, selector fields.Selector) *cache.ListWatch {
+// Make the Reflector with a nil expectedType and a TypeDescription: bookmarks are of another type
+// than small objects, and one that expects a type would skip them.
+func NewListWatch(client cache.Getter, resource, namespace string, selector fields.Selector, small smaller) *cache.ListWatch {
 	if selector == nil {
 		selector = fields.Everything()
 	}
-	l := lister{client: client, resource: resource, namespace: namespace, selector: selector.String(), pageWithin: pageWithin}
+	l := lister{small: small, client: client, resource: resource, namespace: namespace, selector: selector.String(), pageWithin: pageWithin}
 	return &cache.ListWatch{ListWithContextFunc: l.list, WatchFuncWithContext: l.watch}
 }
 
 type lister struct {
+	small                         smaller
 	client                        cache.Getter
 	resource, namespace, selector string
 	pageWithin                    time.Duration
@@ -71,7 +73,7 @@ func (l lister) watch(ctx context.Context, options metav1.ListOptions) (watch.In
 		cancel()
 		return nil, refusal.Plain(err)
 	}
-	return Forget(begun{w, cancel}), nil
+	return Forget(begun{w, cancel}, l.small), nil
 }
 
 // begun is a watch that began in time, with what its request holds.
@@ -138,10 +140,6 @@ func (l lister) page(ctx context.Context, options metav1.ListOptions) (obj runti
 }
 
 func (l lister) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if options.ResourceVersionMatch != "" || options.Continue != "" {
-		page, _, err := l.page(ctx, options)
-		return page, err
-	}
 	options.ResourceVersion = ""
 	options.Limit = firstPage
 	var err error
@@ -154,28 +152,38 @@ func (l lister) list(ctx context.Context, options metav1.ListOptions) (runtime.O
 	return nil, err
 }
 
-// pages reads all pages of one consistent LIST into one list.
+// pages reads all pages of one consistent LIST into one list. A page of metadata alone has an
+// object that cannot be decoded (TypedOrMetadata): the page is halved until it is that object.
 func (l lister) pages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	var all *metav1.List
+	all := &metav1.List{}
 	for {
 		obj, size, err := l.page(ctx, options)
 		if err != nil {
 			return nil, err
 		}
-		page, ok := obj.(*metav1.List)
-		if !ok {
+		if _, undecoded := obj.(*metav1.PartialObjectMetadataList); undecoded && options.Limit > 1 {
+			options.Limit /= 2
+			continue
+		}
+		page, err := meta.ListAccessor(obj)
+		if err != nil {
 			return nil, fmt.Errorf("listing %s: the server answered with %T instead of a list", l.resource, obj)
 		}
-		if all == nil {
-			all = page
-		} else {
-			all.Items = append(all.Items, page.Items...)
+		err = meta.EachListItem(obj, func(item runtime.Object) error {
+			small, ok := l.small(item)
+			if !ok {
+				return fmt.Errorf("listing %s: an item is a %T", l.resource, item)
+			}
+			all.Items = append(all.Items, runtime.RawExtension{Object: small})
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
-		if page.Continue == "" {
-			all.Continue, all.RemainingItemCount = "", nil
+		all.ResourceVersion, options.Continue = page.GetResourceVersion(), page.GetContinue()
+		if options.Continue == "" {
 			return all, nil
 		}
-		options.Continue = page.Continue
 		options.Limit = min(max(options.Limit*pageBytes/int64(max(size, 1)), 1), largestPage)
 	}
 }

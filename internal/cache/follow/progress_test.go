@@ -56,12 +56,12 @@ func TestAReflectorShowsLifeWhileTheAPIServerIsAway(t *testing.T) {
 	gone.Close()
 	for sentence, server := range map[string]*httptest.Server{"it hangs": hangs, "it refuses": refuses, "it is gone": gone} {
 		t.Run(sentence, func(t *testing.T) {
-			client, err := NewProtobuf(&rest.Config{Host: server.URL}, corev1.SchemeGroupVersion, corev1.AddToScheme, func(string, []byte) (runtime.Object, error) { return nil, nil })
+			client, err := Typed(&rest.Config{Host: server.URL}, corev1.SchemeGroupVersion, corev1.AddToScheme)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var progress Progress
-			l := lister{client: asking{client, func() { progress.Asked(time.Now()) }}, resource: "configmaps", pageWithin: 100 * time.Millisecond}
+			l := lister{small: whole, client: asking{client, func() { progress.Asked(time.Now()) }}, resource: "configmaps", pageWithin: 100 * time.Millisecond}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -24,6 +24,10 @@ type Store[T any] struct {
 	Namespace string
 	// Selector restricts it; nil is no restriction.
 	Selector fields.Selector
+	// Small makes a T of an object as the client decodes it, of which nothing else is kept; false
+	// if the object is of another kind, which ends the list or the watch. nil passes on objects as
+	// they are, such as a single one that is only watched for changes.
+	Small func(whole runtime.Object) (T, bool)
 	// Event is called with each object that was made or changed, or that was deleted.
 	Event func(object T, deleted bool)
 	// All is called with all objects that there are, as of a resourceVersion.
@@ -40,10 +44,9 @@ type Store[T any] struct {
 	filled, refused atomic.Bool
 }
 
-// Run watches until ctx ends, whatever the API server does. client is one of NewProtobuf or
-// NewRaw.
+// Run watches until ctx ends, whatever the API server does.
 func (s *Store[T]) Run(ctx context.Context, client cache.Getter) {
-	lw := NewListWatch(asking{client, s.asked}, s.Resource, s.Namespace, s.Selector)
+	lw := NewListWatch(asking{client, s.asked}, s.Resource, s.Namespace, s.Selector, s.small)
 	list := lw.ListWithContextFunc
 	lw.ListWithContextFunc = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		found, err := list(ctx, options)
@@ -60,6 +63,19 @@ func (s *Store[T]) Run(ctx context.Context, client cache.Getter) {
 	cache.NewReflectorWithOptions(lw, nil, s, cache.ReflectorOptions{
 		Logger: &logger, Name: "configstamp", TypeDescription: s.Resource, Backoff: Backoff(),
 	}).RunWithContext(ctx)
+}
+
+// small is Small as a smaller. A T that is not a runtime.Object would be lost in a Reflector.
+func (s *Store[T]) small(whole runtime.Object) (runtime.Object, bool) {
+	if s.Small == nil {
+		return whole, true
+	}
+	small, ok := s.Small(whole)
+	if !ok {
+		return nil, false // a nil T would be taken for an object
+	}
+	object, ok := any(small).(runtime.Object)
+	return object, ok
 }
 
 // Filled reports whether the first list is complete, and All has returned from it.

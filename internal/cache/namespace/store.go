@@ -45,11 +45,12 @@ type Store struct {
 // no policy.
 func NewStore(cfg *rest.Config, given []string, optIn checksum.OptIn) (*Store, error) {
 	s := &Store{given: given, optIn: optIn}
-	client, err := follow.NewProtobuf(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, s.condense)
+	client, err := follow.Typed(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads Namespaces: %w", err)
 	}
 	s.client, s.sink = client, newSink(s.changed)
+	s.sink.Small = s.named
 	for _, name := range given {
 		s.sink.known[name] = checksum.Namespace{OptedIn: true}
 	}
@@ -114,7 +115,7 @@ func (s *Store) read(ctx context.Context, namespace string, within time.Duration
 	if err != nil {
 		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, refusal.Plain(err))
 	}
-	found, ok := obj.(*named)
+	found, ok := s.named(obj)
 	if !ok {
 		return nil, fmt.Errorf("reading Namespace %s: the server answered with %T", namespace, obj)
 	}
@@ -188,18 +189,16 @@ type named struct {
 // DeepCopyObject implements runtime.Object; what was received never changes.
 func (n *named) DeepCopyObject() runtime.Object { return n }
 
-func (s *Store) condense(kind string, message []byte) (runtime.Object, error) {
-	if kind != "Namespace" {
-		return nil, fmt.Errorf("want a Namespace, not a %q", kind)
-	}
-	var namespace corev1.Namespace
-	if err := namespace.Unmarshal(message); err != nil {
-		return nil, fmt.Errorf("reading a Namespace: %w", err)
+// named returns what a Namespace says, false for any other object.
+func (s *Store) named(whole runtime.Object) (*named, bool) {
+	namespace, ok := whole.(*corev1.Namespace)
+	if !ok {
+		return nil, false
 	}
 	n := &named{
 		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, ResourceVersion: namespace.ResourceVersion}},
 		says:                  checksum.NamespaceOf(&namespace.ObjectMeta, s.optIn),
 	}
 	n.says.OptedIn = n.says.OptedIn || slices.Contains(s.given, namespace.Name)
-	return n, nil
+	return n, true
 }

@@ -9,7 +9,6 @@ package objects
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,31 +22,16 @@ import (
 // Client reads and writes the objects of one kind, in one namespace. Its errors are the
 // API server's own (k8s.io/apimachinery/pkg/api/errors).
 type Client[T runtime.Object] struct {
-	// REST is what it stands on, for watches: see follow.NewProtobuf.
+	// REST is what it stands on, for watches: see follow.Typed.
 	REST rest.Interface
 
 	resource, namespace string
 }
 
-// protobuf is an object that reads itself, as all of k8s.io/api do.
-type protobuf interface {
-	runtime.Object
-	Unmarshal(message []byte) error
-}
-
 // New makes a client of a resource (in the plural, such as secrets), of a group and version
 // whose types register makes known. namespace is "" for objects that are in none.
 func New[T runtime.Object](config *rest.Config, gv schema.GroupVersion, register func(*runtime.Scheme) error, resource, namespace string) (*Client[T], error) {
-	client, err := follow.NewProtobuf(config, gv, register, func(kind string, message []byte) (runtime.Object, error) {
-		object, ok := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(protobuf)
-		if !ok {
-			return nil, fmt.Errorf("reading a %s: its type knows no protobuf", kind)
-		}
-		if err := object.Unmarshal(message); err != nil {
-			return nil, fmt.Errorf("reading a %s: %w", kind, err)
-		}
-		return object, nil
-	})
+	client, err := follow.Typed(config, gv, register)
 	if err != nil {
 		return nil, err
 	}

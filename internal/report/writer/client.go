@@ -33,19 +33,15 @@ type client struct{ reports, core rest.Interface }
 func newClient(config *rest.Config) (client, error) {
 	own := rest.CopyConfig(config)
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return metadataWatch{next} })
-	reports, err := follow.NewRaw(own, report.GroupVersion(), condense)
+	reports, err := follow.Dynamic(own, report.GroupVersion())
 	if err != nil {
 		return client{}, fmt.Errorf("making a client for reports: %w", err)
 	}
-	core, err := follow.NewRaw(config, corev1.SchemeGroupVersion, unread)
+	core, err := follow.Dynamic(config, corev1.SchemeGroupVersion)
 	if err != nil {
 		return client{}, fmt.Errorf("making a client for the metadata of sources: %w", err)
 	}
 	return client{reports, core}, nil
-}
-
-func unread([]byte) (runtime.Object, error) {
-	return nil, errors.New("decoding: this is read as it comes")
 }
 
 // send sends a request, and returns the answer as it came.

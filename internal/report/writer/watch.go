@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -16,11 +17,10 @@ import (
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/report"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // metadataWatch has the API server send no more than metadata in watches. A list, as servers without
-// WatchList need one, brings whole objects, of which condense keeps no more.
+// WatchList need one, brings whole objects, of which nameAndVersion keeps no more.
 type metadataWatch struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -32,12 +32,13 @@ func (m metadataWatch) RoundTrip(request *http.Request) (*http.Response, error) 
 	return m.RoundTripper.RoundTrip(request)
 }
 
-func condense(data []byte) (runtime.Object, error) {
-	object, err := (&workload.Kind{}).DecodeMetadata(data)
+// nameAndVersion returns the name and the version of an object.
+func nameAndVersion(whole runtime.Object) (*metav1.PartialObjectMetadata, bool) {
+	object, err := meta.Accessor(whole)
 	if err != nil {
-		return nil, err
+		return nil, false
 	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Name, ResourceVersion: object.ResourceVersion}}, nil
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion()}}, true
 }
 
 type watch = follow.Store[*metav1.PartialObjectMetadata]
@@ -68,7 +69,7 @@ func (w *Writer) resource() discovery.Resource {
 // watchIn watches the objects of one namespace, or of all ("").
 func (w *Writer) watchIn(namespace string) *watch {
 	return &watch{
-		Resource: report.Resource, Namespace: namespace, Clock: w.Clock,
+		Resource: report.Resource, Namespace: namespace, Clock: w.Clock, Small: nameAndVersion,
 		Event: func(object *metav1.PartialObjectMetadata, deleted bool) {
 			version := object.ResourceVersion
 			if deleted {
