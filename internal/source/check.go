@@ -68,7 +68,7 @@ func NewChecker(store *Store, options CheckerOptions) *Checker {
 		options.Parallel = defaultParallel
 	}
 	return &Checker{
-		store: store, reader: newReader(store.client), options: options,
+		store: store, reader: &reader{store.client}, options: options,
 		reads:  newSharing[Record](options.Timeout, options.Parallel),
 		asides: newSharing[Record](options.Timeout, max(options.Parallel/2, 1)),
 		lists:  newSharing[map[string]string](options.Timeout, listsAtOnce),

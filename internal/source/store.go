@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -78,7 +79,9 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 		options.Clock = clock.RealClock{}
 	}
 	condenser := &condenser{clock: options.Clock}
-	client, err := follow.NewProtobuf(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
+	own := rest.CopyConfig(cfg)
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	client, err := follow.NewProtobuf(own, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads ConfigMaps and Secrets: %w", err)
 	}

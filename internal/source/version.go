@@ -1,44 +1,32 @@
 package source
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
-	"strconv"
-	"sync"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/refusal"
-	"github.com/configstamp/configstamp/internal/workload/wire"
 )
 
-// reader asks the API server for the versions of sources, and reads nothing else of its
-// answers. It goes beside client-go's decoders, over its connections.
-type reader struct {
-	client *http.Client
-	base   string    // https://kubernetes.default.svc/api/v1
-	bodies sync.Pool // of *bytes.Buffer, wiped
-}
+// reader asks the API server for the versions of sources. It repeats no request: the time for an
+// answer is short, and another way to it is tried instead.
+type reader struct{ client rest.Interface }
 
-func newReader(client *rest.RESTClient) *reader {
-	return &reader{client: client.Client, base: client.Get().URL().String()}
-}
-
-// What is asked for: objects without their data.
+// The Accept headers of requests for objects without their data.
 const (
-	oneMetadata  = runtime.ContentTypeProtobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	manyMetadata = runtime.ContentTypeProtobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	asMetadata     = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	asMetadataList = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	oneMetadata    = runtime.ContentTypeProtobuf + asMetadata + "," + runtime.ContentTypeJSON + asMetadata
+	manyMetadata   = runtime.ContentTypeProtobuf + asMetadataList + "," + runtime.ContentTypeJSON + asMetadataList
 )
 
 var errNoVersion = errors.New("the API server's answer holds no version")
@@ -47,54 +35,19 @@ var errNoVersion = errors.New("the API server's answer holds no version")
 // resourceVersion is asked for, so the read is consistent. An error repeats nothing of
 // what the API server says.
 func (r *reader) version(ctx context.Context, namespace string, source checksum.Source) (string, error) {
-	var version string
-	err := r.get(ctx, r.path(namespace, source.Kind)+"/"+url.PathEscape(source.Name), oneMetadata, source, func(body []byte) error {
-		object, err := wire.Open(body)
-		if err != nil {
-			return err
-		}
-		var name string
-		name, version, err = versionOf(object.Message)
-		if err == nil && (name != source.Name || version == "") {
-			err = errNoVersion
-		}
-		return err
-	})
-	switch {
-	case isAbsent(err, source):
+	answer, err := r.client.Get().Namespace(namespace).Resource(resourceOf(source.Kind)).Name(source.Name).
+		SetHeader("Accept", oneMetadata).MaxRetries(0).Do(ctx).Get()
+	if err = refusal.Plain(err); isAbsent(err, source) {
 		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("reading the version of %s: %w", source, err)
 	}
-	return version, nil
-}
-
-// versions reads the resourceVersions of all sources of a kind in a namespace, by name, at
-// one moment: the read is consistent. Helm's release Secrets are left out.
-func (r *reader) versions(ctx context.Context, namespace string, kind checksum.Kind) (map[string]string, error) {
-	found, next, limit := map[string]string{}, "", firstPage
-	for {
-		path := r.path(namespace, kind) + "?limit=" + strconv.Itoa(limit)
-		if kind == checksum.Secret {
-			path += "&fieldSelector=" + url.QueryEscape(notHelm)
+	if err == nil {
+		var name, version string
+		if name, version, err = versionOf(answer); err == nil && name == source.Name {
+			return version, nil
 		}
-		if next != "" {
-			path += "&continue=" + url.QueryEscape(next)
-		}
-		size := 0
-		err := r.get(ctx, path, manyMetadata, checksum.Source{Kind: kind}, func(body []byte) (err error) {
-			size = len(body)
-			next, err = versionsOf(body, found)
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("reading the versions of all %s: %w", resourceOf(kind), err)
-		}
-		if next == "" {
-			return found, nil
-		}
-		limit = min(max(limit*pageBytes/max(size, 1), 1), largestPage)
+		err = errNoVersion
 	}
+	return "", fmt.Errorf("reading the version of %s: %w", source, err)
 }
 
 // The first page is of firstPage sources, the next of as many as make about pageBytes, as
@@ -107,89 +60,58 @@ const (
 	mostBytes   = 4 << 20
 )
 
-func (r *reader) path(namespace string, kind checksum.Kind) string {
-	return r.base + "/namespaces/" + url.PathEscape(namespace) + "/" + resourceOf(kind)
-}
-
-// get has the body of an answer read that is no refusal. Nothing of it may be kept.
-func (r *reader) get(ctx context.Context, path, accept string, source checksum.Source, read func(body []byte) error) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return fmt.Errorf("making the request: %w", err)
+// versions reads the resourceVersions of all sources of a kind in a namespace, by name, at
+// one moment: the read is consistent. Helm's release Secrets are left out.
+func (r *reader) versions(ctx context.Context, namespace string, kind checksum.Kind) (map[string]string, error) {
+	found, options := map[string]string{}, metav1.ListOptions{Limit: firstPage}
+	if kind == checksum.Secret {
+		options.FieldSelector = notHelm
 	}
-	request.Header.Set("Accept", accept)
-	response, err := r.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body := r.body()
-	defer r.forget(body)
-	body.Grow(int(min(max(response.ContentLength+bytes.MinRead, usualBody), mostGrown)))
-	if _, err := body.ReadFrom(io.LimitReader(response.Body, mostBytes+1)); err != nil {
-		return fmt.Errorf("reading the API server's answer: %w", err)
-	}
-	if body.Len() > mostBytes {
-		return fmt.Errorf("the API server's answer is larger than %d bytes", mostBytes)
-	}
-	if response.StatusCode != http.StatusOK {
-		return refused(response, body.Bytes(), source)
-	}
-	return read(body.Bytes())
-}
-
-const (
-	// What a body is given room for before it is read.
-	usualBody = 4 << 10
-	mostGrown = 1 << 20
-	// mostKept is the largest room that is kept for the next body.
-	mostKept = 64 << 10
-)
-
-func (r *reader) body() *bytes.Buffer {
-	if body, ok := r.bodies.Get().(*bytes.Buffer); ok {
-		return body
-	}
-	return new(bytes.Buffer)
-}
-
-// forget wipes a body: annotations may hold the object as it was last applied, content
-// and all.
-func (r *reader) forget(body *bytes.Buffer) {
-	clear(body.Bytes())
-	if body.Cap() > mostKept {
-		return
-	}
-	body.Reset()
-	r.bodies.Put(body)
-}
-
-// refused is the error that an answer stands for, without its words.
-func refused(response *http.Response, body []byte, source checksum.Source) error {
-	if status := statusOf(body); status != nil {
-		return refusal.Plain(apierrors.FromObject(status))
-	}
-	retryAfter, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-	return refusal.Plain(apierrors.NewGenericServerResponse(response.StatusCode, "get",
-		schema.GroupResource{Resource: resourceOf(source.Kind)}, source.Name, "", retryAfter, true))
-}
-
-// statusOf reads a failure, nil when a body holds none. Some refusals come as JSON,
-// whatever was asked for.
-func statusOf(body []byte) *metav1.Status {
-	var status metav1.Status
-	if wire.Is(body) {
-		object, err := wire.Open(body)
-		if err != nil || object.Kind != "Status" || status.Unmarshal(object.Message) != nil {
-			return nil
+	for {
+		size, err := r.page(ctx, namespace, kind, &options, found)
+		if err != nil {
+			return nil, fmt.Errorf("reading the versions of all %s: %w", resourceOf(kind), err)
 		}
-	} else if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
-		return nil
+		if options.Continue == "" {
+			return found, nil
+		}
+		options.Limit = min(max(options.Limit*pageBytes/int64(max(size, 1)), 1), largestPage)
 	}
-	if status.Status != metav1.StatusFailure {
-		return nil
+}
+
+// page adds the versions of one page to found, and sets options to continue after it. It returns
+// the size of the page in bytes.
+func (r *reader) page(ctx context.Context, namespace string, kind checksum.Kind, options *metav1.ListOptions, found map[string]string) (size int, err error) {
+	answer := r.client.Get().Namespace(namespace).Resource(resourceOf(kind)).VersionedParams(options, metav1.ParameterCodec).
+		SetHeader("Accept", manyMetadata).MaxRetries(0).Do(ctx)
+	list, err := answer.Get()
+	if err != nil {
+		return 0, refusal.Plain(err)
 	}
-	return &status
+	of, err := meta.ListAccessor(list)
+	if err != nil || of.GetResourceVersion() == "" {
+		return 0, errNoVersion
+	}
+	options.Continue = of.GetContinue()
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		name, version, err := versionOf(item)
+		found[name] = version
+		return err
+	})
+	body, _ := answer.Raw()
+	return len(body), err
+}
+
+// bounded reads no more than mostBytes of an answer to a request for metadata.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(request)
+	if err == nil && strings.Contains(request.Header.Get("Accept"), ";as=PartialObjectMetadata") {
+		response.Body = http.MaxBytesReader(nil, response.Body, mostBytes)
+	}
+	return response, err
 }
 
 // isAbsent reports whether an error is the API server's own word that a source does not
@@ -203,48 +125,11 @@ func isAbsent(err error, source checksum.Source) bool {
 	return details != nil && details.Name == source.Name && details.Kind == resourceOf(source.Kind)
 }
 
-// versionOf reads metadata.name and metadata.resourceVersion of any object.
-func versionOf(object []byte) (name, version string, err error) {
-	err = wire.Each(object, func(number int, metadata []byte) error {
-		if number != 1 {
-			return nil
-		}
-		return wire.Each(metadata, func(number int, text []byte) error {
-			switch number {
-			case 1:
-				name = string(text)
-			case 6:
-				version = string(text)
-			}
-			return nil
-		})
-	})
-	return name, version, err
-}
-
-// versionsOf adds what a page of a list holds, and returns what continues it.
-func versionsOf(body []byte, found map[string]string) (next string, err error) {
-	list, err := wire.Open(body)
-	if err != nil {
-		return "", err
+// versionOf returns the name and the resourceVersion of an object, both of which every object has.
+func versionOf(object runtime.Object) (name, version string, err error) {
+	of, err := meta.Accessor(object)
+	if err != nil || of.GetName() == "" || of.GetResourceVersion() == "" {
+		return "", "", errNoVersion
 	}
-	of := metav1.ListMeta{}
-	err = wire.Each(list.Message, func(number int, value []byte) error {
-		switch number {
-		case 1:
-			return of.Unmarshal(value)
-		case 2:
-			name, version, err := versionOf(value)
-			if err == nil && (name == "" || version == "") {
-				err = errNoVersion
-			}
-			found[name] = version
-			return err
-		}
-		return nil
-	})
-	if err == nil && of.ResourceVersion == "" {
-		err = errNoVersion
-	}
-	return of.Continue, err
+	return of.GetName(), of.GetResourceVersion(), nil
 }

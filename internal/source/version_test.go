@@ -15,18 +15,20 @@ import (
 
 func newVersionReader(t *testing.T, server *fakeapi.Server) *reader {
 	store, _ := newStore(t, server)
-	return newReader(store.client)
+	return &reader{store.client}
 }
 
 // answers are what may come instead of an object. Only the last is the API server's word
 // that the object does not exist.
 func TestVersionTakesNobodysWordButTheAPIServers(t *testing.T) {
 	const notFound = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"hunter2","reason":"NotFound","details":%s,"code":404}`
+	const object = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{%s}}`
 	for name, c := range map[string]struct {
 		code       int
 		kind, body string
 		absent     bool
 		is         func(error) bool
+		patience   string // Retry-After
 	}{
 		"a proxy's 404":                   {code: 404, kind: "text/html", body: "hunter2"},
 		"a 404 in JSON that is no Status": {code: 404, kind: "application/json", body: `{"error":"hunter2"}`},
@@ -39,15 +41,20 @@ func TestVersionTakesNobodysWordButTheAPIServers(t *testing.T) {
 		"too many requests":               {code: 429, kind: "text/plain", body: "hunter2", is: apierrors.IsTooManyRequests},
 		"something else":                  {code: 200, kind: "text/html", body: "hunter2"},
 		"nothing":                         {code: 200},
-		"an object of another name":       {code: 200, body: "k8s\x00\x12\x0f\x0a\x0d\x0a\x05other\x32\x047777"},
-		"an object without a version":     {code: 200, body: "k8s\x00\x12\x07\x0a\x05\x0a\x03web"},
-		"an object cut off":               {code: 200, body: "k8s\x00\x12\x0d\x0a\x0b\x0a\x03web\x32\x0477"},
+		"a 429 that asks for patience":    {code: 429, kind: "text/plain", body: "hunter2", is: apierrors.IsTooManyRequests, patience: "1"},
+		"an object of another name":       {code: 200, kind: "application/json", body: fmt.Sprintf(object, `"name":"other","resourceVersion":"7"`)},
+		"an object without a version":     {code: 200, kind: "application/json", body: fmt.Sprintf(object, `"name":"web"`)},
+		"an object cut off":               {code: 200, kind: "application/json", body: fmt.Sprintf(object, `"name":"web","resourceVersion":"7","labels":{"a":"hunter2"`)},
+		"an object that is too large":     {code: 200, kind: "application/json", body: fmt.Sprintf(object, `"name":"web","resourceVersion":"7","annotations":{"a":"`+strings.Repeat("hunter2", mostBytes/7)+`"}`)},
 		"the API server's 404":            {code: 404, kind: "application/json", body: fmt.Sprintf(notFound, `{"name":"web","kind":"configmaps"}`), absent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := fakeapi.New(t)
 			server.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
 				w.Header().Set("Content-Type", c.kind)
+				if c.patience != "" {
+					w.Header().Set("Retry-After", c.patience)
+				}
 				w.WriteHeader(c.code)
 				_, _ = w.Write([]byte(c.body))
 				return true
@@ -55,6 +62,9 @@ func TestVersionTakesNobodysWordButTheAPIServers(t *testing.T) {
 			version, err := newVersionReader(t, server).version(t.Context(), "shop", web)
 			if version != "" || (err == nil) != c.absent {
 				t.Fatalf("%q, %v", version, err)
+			}
+			if asked := server.Requests(); len(asked) != 1 {
+				t.Errorf("asked %d times", len(asked))
 			}
 			if err == nil {
 				return
@@ -87,23 +97,22 @@ func TestVersionsOfAllAreAllOrNone(t *testing.T) {
 	}
 }
 
-// TestNothingOfAnAnswerIsKept: the annotation of the last apply holds a Secret's content.
-func TestNothingOfAnAnswerIsKept(t *testing.T) {
+// A server, or a proxy before it, may answer JSON though protobuf was asked for.
+func TestVersionsOfAServerThatAnswersJSON(t *testing.T) {
 	server := fakeapi.New(t)
-	applied := secret("shop", "token", "x")
-	applied.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"password":"hunter2"}}`}
-	server.Put("secrets", applied)
-	r := newVersionReader(t, server)
-	for range 100 { // A pool may keep nothing, and under -race it keeps three of four.
-		if version, err := r.version(t.Context(), "shop", token); version == "" || err != nil {
-			t.Fatal(version, err)
-		}
-		body := r.body()
-		if room := body.Bytes()[:body.Cap()]; strings.Contains(string(room), "hunter2") {
-			t.Fatalf("what is kept for the next answer, %d bytes, holds the last one", len(room))
-		} else if len(room) > 0 {
-			return
-		}
+	for i := range firstPage + 1 {
+		server.Put("configmaps", configMap("shop", fmt.Sprint("web-", i), nil))
 	}
-	t.Error("nothing was kept for the next answer in 100 reads")
+	want := server.Put("configmaps", configMap("shop", "web", nil))
+	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		r.Header.Set("Accept", strings.ReplaceAll(r.Header.Get("Accept"), "application/vnd.kubernetes.protobuf", "application/json"))
+		return false
+	}
+	r := newVersionReader(t, server)
+	if got, err := r.version(t.Context(), "shop", web); err != nil || got != want {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+	if got, err := r.versions(t.Context(), "shop", checksum.ConfigMap); err != nil || len(got) != firstPage+2 || got["web"] != want {
+		t.Errorf("%v, %v", got, err)
+	}
 }
