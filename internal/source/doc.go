@@ -5,8 +5,8 @@
 // Store follows the cluster by watches and answers from memory, seldom more
 // than some milliseconds late. Checker proves by consistent reads what the API
 // server holds at this very moment, which is what keeps "one deploy, one
-// rollout" true. Bytes of a source exist here only while they are received: they are
-// hashed where they lie (condense.go, package wire).
+// rollout" true. Content of a source exists here only until it is
+// hashed (condense.go).
 //
 // It must not know what a workload is, which keys count, or what a digest is
 // for: that is package checksum's. Start reading at record.go, then condense.go,

@@ -2,15 +2,13 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -27,7 +25,7 @@ func statuses() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "secrets-store.csi.x-k8s.io", Version: "v1", Resource: "secretproviderclasspodstatuses"}
 }
 
-// report is what the decoder makes of a status. class is empty where nothing is
+// report is what is kept of a status. class is empty where nothing is
 // mounted yet, or nothing can be read.
 type report struct {
 	object
@@ -40,22 +38,14 @@ func (r *report) DeepCopyObject() runtime.Object {
 	return &same
 }
 
-// report condenses a status. One that cannot be read is no error, which would
-// end the watch of the others.
-func (c *condenser) report(data []byte) (runtime.Object, error) {
-	var head struct {
-		Metadata struct {
-			Name            string `json:"name"`
-			Namespace       string `json:"namespace"`
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-		Status jsontext.Value `json:"status"`
+// report condenses a status. One that cannot be read reports nothing.
+func (c *condenser) report(whole runtime.Object) (*report, bool) {
+	object, ok := whole.(*unstructured.Unstructured)
+	if !ok {
+		return nil, false
 	}
-	if err := json.Unmarshal(data, &head, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
-		return nil, errors.New("reading the metadata of a SecretProviderClassPodStatus: it does not have the form of an object")
-	}
-	r := &report{object: object{namespace: c.names.intern([]byte(head.Metadata.Namespace)), name: head.Metadata.Name}}
-	r.resourceVersion = head.Metadata.ResourceVersion
+	r := &report{}
+	r.namespace, r.name, r.resourceVersion = c.names.intern(object.GetNamespace()), object.GetName(), object.GetResourceVersion()
 	var status struct {
 		Class   string `json:"secretProviderClassName"`
 		Mounted bool   `json:"mounted"`
@@ -64,14 +54,15 @@ func (c *condenser) report(data []byte) (runtime.Object, error) {
 			Version string `json:"version"`
 		} `json:"objects"`
 	}
-	if json.Unmarshal(head.Status, &status, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) == nil && status.Mounted {
+	fields, _ := object.Object["status"].(map[string]any)
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &status) == nil && status.Mounted {
 		versions := make(map[string]string, len(status.Objects))
 		for _, object := range status.Objects {
-			versions[c.names.intern([]byte(object.ID))] = object.Version
+			versions[object.ID] = object.Version
 		}
-		r.class, r.content = c.names.intern([]byte(status.Class)), checksum.ContentOfVersions(versions)
+		r.class, r.content = c.names.intern(status.Class), c.shared(checksum.ContentOfVersions(versions))
 	}
-	return r, nil
+	return r, true
 }
 
 // classes is what SecretProviderClasses hold, by what their pods report: what the
@@ -234,7 +225,7 @@ type reportSink struct {
 
 func newReportSink(classes *classes, namespace string) *reportSink {
 	s := &reportSink{classes: classes}
-	s.Resource, s.Namespace, s.Event, s.All = statuses().Resource, namespace, s.event, s.all
+	s.Resource, s.Namespace, s.Small, s.Event, s.All = statuses().Resource, namespace, (&condenser{}).report, s.event, s.all
 	return s
 }
 
@@ -258,7 +249,7 @@ func (s *reportSink) all(reports []*report, resourceVersion string) {
 // resource is what has the statuses watched while the API server serves them.
 func (c *classes) resource(cfg *rest.Config, namespaces []string) discovery.Resource {
 	return discovery.Resource{GroupVersionResource: statuses(), Watch: func(ctx context.Context, _ string) error {
-		client, err := follow.NewRaw(cfg, statuses().GroupVersion(), (&condenser{}).report)
+		client, err := follow.Dynamic(cfg, statuses().GroupVersion())
 		if err != nil {
 			return fmt.Errorf("making the client that reads SecretProviderClassPodStatuses: %w", err)
 		}

@@ -68,7 +68,7 @@ func (h held) record() Record {
 	return r
 }
 
-// object is what the decoder makes of a ConfigMap or Secret; a Reflector never
+// object is what is kept of a ConfigMap or Secret; a Reflector never
 // sees anything bigger.
 type object struct {
 	namespace, name string

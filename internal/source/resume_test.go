@@ -57,11 +57,7 @@ func TestATimeToResumeThatIsAhead(t *testing.T) {
 					if write.resume != noResume {
 						cm.Annotations = map[string]string{"configstamp.dev/resume": noon.Add(write.resume).Format(time.RFC3339)}
 					}
-					obj, err := condenser.condense("ConfigMap", wireOf(t, cm))
-					if err != nil {
-						t.Fatal(err)
-					}
-					if o, _ := obj.(*object); relisted {
+					if o, _ := condenser.condense(cm); relisted {
 						fill(s, cm.ResourceVersion, o)
 					} else {
 						_ = s.Update(o)

@@ -14,7 +14,7 @@ import (
 
 // at makes the object that a write of value at version gives.
 func at(version, name, value string) *object {
-	return (&condenser{}).object(&metadata{namespace: []byte("shop"), name: []byte(name), resourceVersion: []byte(version)}, contentOf(map[string]string{"key": value}))
+	return (&condenser{}).object(&metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}, contentOf(map[string]string{"key": value}))
 }
 
 func fill(s *sink, version string, objects ...*object) {
@@ -98,7 +98,7 @@ func TestChecksumsArePrintedNowhere(t *testing.T) {
 func TestInternerIsBounded(t *testing.T) {
 	var i interner
 	for n := range 3 * internedNames {
-		if got := i.intern(fmt.Append(nil, n)); got != strconv.Itoa(n) {
+		if got := i.intern(strconv.Itoa(n)); got != strconv.Itoa(n) {
 			t.Fatalf("%d became %s", n, got)
 		}
 	}

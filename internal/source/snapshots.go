@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -65,11 +66,11 @@ func (s snapshotCache) each() iter.Seq2[types.NamespacedName, *snapshot.Snapshot
 }
 
 // snapshot makes a ConfigMap that claims to be a snapshot an object that is no source.
-func (c *condenser) snapshot(meta *metadata, s *snapshot.Snapshot) *object {
-	s.Namespace, s.Name = c.names.intern(meta.namespace), string(meta.name)
-	s.UID, s.ResourceVersion, s.Created = types.UID(meta.uid), string(meta.resourceVersion), meta.created.Time
-	s.Made = meta.annotations[checksum.SnapshotMadeAnnotation]
-	return &object{namespace: s.Namespace, name: s.Name, snapshot: s, held: held{content: s.Content, resourceVersion: s.ResourceVersion}}
+func (c *condenser) snapshot(meta *metav1.ObjectMeta, s *snapshot.Snapshot) *object {
+	s.Namespace, s.Name = c.names.intern(meta.Namespace), meta.Name
+	s.UID, s.ResourceVersion, s.Created = meta.UID, meta.ResourceVersion, meta.CreationTimestamp.Time
+	s.Made = meta.Annotations[checksum.SnapshotMadeAnnotation]
+	return &object{namespace: s.Namespace, name: s.Name, snapshot: s, held: held{content: c.shared(s.Content), resourceVersion: s.ResourceVersion}}
 }
 
 // OnSnapshot has call called, as OnChange does, whenever a snapshot appears, changes or

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -147,7 +148,7 @@ func TestTheLabelAloneMakesNoSnapshot(t *testing.T) {
 // TestARelistTellsOfSnapshots that came, changed and went while nobody could watch.
 func TestARelistTellsOfSnapshots(t *testing.T) {
 	object := func(version, name string) *object {
-		return (&condenser{}).snapshot(&metadata{namespace: []byte("shop"), name: []byte(name), resourceVersion: []byte(version)}, &snapshot.Snapshot{Content: contentOf(nil)})
+		return (&condenser{}).snapshot(&metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}, &snapshot.Snapshot{Content: contentOf(nil)})
 	}
 	var told []string
 	s := newSink(checksum.ConfigMap, clocktesting.NewFakePassiveClock(noon), func(string, checksum.Source, *checksum.Content) {})

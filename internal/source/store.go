@@ -45,12 +45,13 @@ type Options struct {
 // reports, where that is watched. Its methods may be called at any time and from
 // anywhere, unless they say otherwise.
 type Store struct {
-	client   *rest.RESTClient
-	sinks    map[sinkKey]*sink
-	classes  *classes
-	reports  *discovery.Resources // nil: they are not watched
-	all      bool
-	onChange []onChange
+	client    *rest.RESTClient
+	condenser *condenser
+	sinks     map[sinkKey]*sink
+	classes   *classes
+	reports   *discovery.Resources // nil: they are not watched
+	all       bool
+	onChange  []onChange
 
 	clock     clock.PassiveClock
 	unwatched sync.Map // of place: when it was read (time.Time); see Confirm
@@ -78,14 +79,13 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	condenser := &condenser{clock: options.Clock}
 	own := rest.CopyConfig(cfg)
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
-	client, err := follow.NewProtobuf(own, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
+	client, err := follow.Typed(own, corev1.SchemeGroupVersion, corev1.AddToScheme)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads ConfigMaps and Secrets: %w", err)
 	}
-	s := &Store{client: client, sinks: map[sinkKey]*sink{}, clock: options.Clock}
+	s := &Store{client: client, condenser: &condenser{clock: options.Clock}, sinks: map[sinkKey]*sink{}, clock: options.Clock}
 	s.classes = newClasses(s.changed)
 	namespaces := slices.Compact(slices.Sorted(slices.Values(options.Namespaces)))
 	if len(namespaces) == 0 || slices.Contains(namespaces, metav1.NamespaceAll) {
@@ -98,7 +98,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 	for _, namespace := range namespaces {
 		for _, kind := range kinds {
 			sink := newSink(kind, options.Clock, s.changed)
-			sink.Namespace = namespace
+			sink.Namespace, sink.Small = namespace, s.condenser.condense
 			sink.snapshotChanged = s.snapshotChanged
 			if namespace != metav1.NamespaceAll {
 				sink.First = func() { s.filled(namespace) }
@@ -253,7 +253,7 @@ func (s *Store) read(ctx context.Context, namespace string, source checksum.Sour
 		}
 		return Record{}, fmt.Errorf("reading %s: %w", source, err)
 	}
-	o, ok := obj.(*object)
+	o, ok := s.condenser.condense(obj)
 	if !ok {
 		return Record{}, fmt.Errorf("reading %s: the API server answered with %T", source, obj)
 	}
