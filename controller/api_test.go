@@ -43,7 +43,7 @@ func TestWords_NoRequestRepeatsTheAnswer(t *testing.T) {
 	api := &restAPI{clients: map[*workload.Kind]rest.Interface{}}
 	unknown := workload.Ref{Kind: workload.Builtin()[1], Namespace: "shop", Name: "d"}
 	for _, version := range []func(rest.Interface){func(c rest.Interface) { api.core = c }, func(c rest.Interface) { api.put(kind, c) }} {
-		client, err := follow.NewRaw(&rest.Config{Host: "http://api", QPS: -1, Transport: denying{}}, corev1.SchemeGroupVersion, unwatched)
+		client, err := follow.Dynamic(&rest.Config{Host: "http://api", QPS: -1, Transport: denying{}}, corev1.SchemeGroupVersion)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,6 +30,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -355,10 +357,22 @@ func (c *Controller) tryLook(ctx context.Context, ref workload.Ref) (wait time.D
 	return c.sync(ctx, ref)
 }
 
-// tryRead reads a workload as it arrives.
-func (c *Controller) tryRead(kind *workload.Kind, form workload.Reader, data []byte) (object *workload.Object, s *Workload, err error) {
-	defer c.caught(klog.Background(), inWatch, "Reading a workload panicked", func() { err = errPanicked }, "kind", kind)
-	return c.options.read(form, data)
+// tryRead reads a workload as a watch brings it.
+func (c *Controller) tryRead(kind *workload.Kind, whole runtime.Object) (s *Workload, err error) {
+	defer c.caught(klog.Background(), inWatch, "Reading a workload panicked", func() { s, err = nil, errPanicked }, "kind", kind)
+	if custom, ok := whole.(*unstructured.Unstructured); ok {
+		body, err := custom.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("reading a %s: it does not have the form of an object", kind.Name)
+		}
+		_, s, err = c.options.read(kind, body)
+		return s, err
+	}
+	object, status, err := kind.Of(whole)
+	if err != nil {
+		return nil, err
+	}
+	return index.Of(object, status, c.options.Dialects, c.options.Kinds), nil
 }
 
 // Healthy says why the process should be restarted, nil when a restart would not help, as

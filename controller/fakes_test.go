@@ -15,7 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -406,13 +409,38 @@ func (h *house) see(t *testing.T, ref workload.Ref) {
 // sees has the watch of a controller bring a workload.
 func (c *Controller) sees(t testing.TB, ref workload.Ref, body []byte) {
 	t.Helper()
-	object, err := c.condenser(ref.Kind, ref.Kind)(body)
-	if err == nil {
-		err = c.fills(ref.Kind, "").Update(object)
-	}
-	if err != nil {
+	if err := c.fills(ref.Kind, "").Update(c.arrived(t, ref.Kind, body)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// arrived is what a watch makes of an object.
+func (c *Controller) arrived(t testing.TB, kind *workload.Kind, body []byte) received {
+	t.Helper()
+	read, ok := c.reads(kind)(asWatched(t, kind, body))
+	if !ok {
+		t.Fatalf("%s is no object", body)
+	}
+	return read
+}
+
+// asWatched is an object as the client of its kind decodes it.
+func asWatched(t testing.TB, kind *workload.Kind, body []byte) runtime.Object {
+	t.Helper()
+	custom, head, gvk := &unstructured.Unstructured{}, &metav1.PartialObjectMetadata{}, kind.GroupVersionKind()
+	if kind.Custom {
+		if err := json.Unmarshal(body, &custom.Object); err != nil {
+			t.Fatal(err)
+		}
+		return custom
+	}
+	if whole, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, &gvk, nil); err == nil {
+		return whole
+	}
+	if err := json.Unmarshal(body, head); err != nil {
+		t.Fatal(err)
+	}
+	return head
 }
 
 // rest lets everything settle.

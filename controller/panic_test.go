@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/internal/reason"
@@ -139,6 +140,24 @@ func TestPanic_WhileReadingIsThatWorkloadsFault(t *testing.T) {
 	}
 	if got := testutil.ToFloat64(h.metrics.panics.WithLabelValues(inWatch)); got != 1 {
 		t.Errorf("%v panics are counted, want 1", got)
+	}
+}
+
+// A workload that cannot be decoded is kept with that fault, and with what its metadata says.
+func TestWatch_WhatCannotBeDecodedIsAFault(t *testing.T) {
+	c := newCluster(t)
+	kind := workload.Builtin()[0]
+	h := newHouse(t, c)
+	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "d", UID: "u", ResourceVersion: "7", Generation: 3, Annotations: map[string]string{"configstamp.dev/pause": "true", "x": "hunter2"}}}
+	read, ok := h.reads(kind)(head)
+	if !ok || read.Ref != (workload.Ref{Kind: kind, Namespace: "shop", Name: "d"}) {
+		t.Fatalf("%+v, %t", read, ok)
+	}
+	if s := read.Workload; s.Fault == "" || strings.Contains(s.Fault, "hunter2") || s.UID != "u" || s.ResourceVersion != "7" || s.Generation != 3 || s.Settings["configstamp.dev/pause"] != "true" {
+		t.Errorf("%+v", s)
+	}
+	if read, ok := h.reads(kind)(&metav1.Status{}); ok {
+		t.Errorf("a Status is read as %+v", read)
 	}
 }
 

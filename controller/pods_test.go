@@ -171,7 +171,7 @@ func (s *slowPages) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestPods_EachPageHasADeadlineOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pages = 50
-		core, err := follow.NewRaw(&rest.Config{Host: "http://api", QPS: -1, Transport: &slowPages{pages}}, corev1.SchemeGroupVersion, unwatched)
+		core, err := follow.Dynamic(&rest.Config{Host: "http://api", QPS: -1, Transport: &slowPages{pages}}, corev1.SchemeGroupVersion)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -131,11 +131,7 @@ func TestRun_NothingIsLostAtTheMomentOfLeading(t *testing.T) {
 	var coming []any
 	for i := range 90 { // as many events find room
 		d := c.deploy(fmt.Sprintf("d%03d", i), "c")
-		object, err := h.condenser(c.kind, c.kind)(c.body(d))
-		if err != nil {
-			t.Fatal(err)
-		}
-		refs, coming = append(refs, d), append(coming, object)
+		refs, coming = append(refs, d), append(coming, h.arrived(t, c.kind, c.body(d)))
 	}
 	done := make(chan struct{})
 	go func() {

@@ -228,10 +228,7 @@ func TestRoll_IsNotRepeatedBeforeTheWatchCatchesUp(t *testing.T) {
 	c.write("c", map[string]string{"k": "old"})
 	d := c.deploy("d", "c")
 	h := adopted(t, c)
-	before, err := h.condenser(d.Kind, d.Kind)(c.body(d))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := h.arrived(t, d.Kind, c.body(d))
 	c.write("c", map[string]string{"k": "new"})
 	h.rest()
 	h.mustSync(t, d)

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,7 +35,7 @@ import (
 // are watched while the server serves them.
 func New(config *rest.Config, server discovery.Client, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder Recorder, registry prometheus.Registerer) (*Controller, error) {
 	options.Kinds = options.Kinds.Readmitted()
-	core, err := follow.NewRaw(config, corev1.SchemeGroupVersion, unwatched)
+	core, err := follow.Dynamic(config, corev1.SchemeGroupVersion)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for pods: %w", err)
 	}
@@ -172,12 +172,11 @@ func (c *Controller) fill(ctx context.Context) bool {
 
 // watchesOf are the watches that fill the index with workloads of a kind.
 func (c *Controller) watchesOf(config *rest.Config, clients *restAPI, kind *workload.Kind) (watches []watch, err error) {
-	gv, text := kind.GroupVersionResource().GroupVersion(), c.condenser(kind, kind)
 	var client rest.Interface
-	if messages := kind.Protobuf(); messages != nil {
-		client, err = follow.NewEither(config, gv, c.condenser(kind, messages), text)
+	if gv := kind.GroupVersionResource().GroupVersion(); kind.Custom {
+		client, err = follow.Dynamic(config, gv)
 	} else {
-		client, err = follow.NewRaw(config, gv, text)
+		client, err = follow.TypedOrMetadata(config, gv, workload.Register)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", kind, err)
@@ -222,19 +221,19 @@ func (c *Controller) custom(config *rest.Config, clients *restAPI, kind *workloa
 	}}
 }
 
-// condenser reads workloads of a kind as they arrive, in one form. One that cannot be read
-// is kept with its fault, so that it never ends the watch of the others.
-func (c *Controller) condenser(kind *workload.Kind, form workload.Reader) func([]byte) (runtime.Object, error) {
-	return func(data []byte) (runtime.Object, error) {
-		object, s, err := c.tryRead(kind, form, data)
+// reads returns what reads workloads of a kind. A workload that cannot be read is kept with its
+// fault, so that it never ends the watch of the others.
+func (c *Controller) reads(kind *workload.Kind) func(runtime.Object) (received, bool) {
+	return func(whole runtime.Object) (received, bool) {
+		object, err := meta.Accessor(whole)
 		if err != nil {
-			head, headErr := form.DecodeMetadata(data)
-			if headErr != nil {
-				return nil, err
-			}
-			object, s = head, index.Faulty(head, err)
+			return received{}, false
 		}
-		return received{workload.Ref{Kind: kind, Namespace: object.Namespace, Name: object.Name}, s}, nil
+		s, err := c.tryRead(kind, whole)
+		if err != nil {
+			s = index.Faulty(&workload.Object{Kind: kind, Metadata: workload.MetadataOf(object)}, err)
+		}
+		return received{workload.Ref{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}, s}, true
 	}
 }
 
@@ -265,7 +264,7 @@ type workloads = follow.Store[received]
 // into the index.
 func (c *Controller) fills(kind *workload.Kind, namespace string) *workloads {
 	return &workloads{
-		Resource: kind.Resource, Namespace: namespace, Clock: c.options.Clock,
+		Resource: kind.Resource, Namespace: namespace, Clock: c.options.Clock, Small: c.reads(kind),
 		Event: func(w received, deleted bool) {
 			if deleted {
 				w.Workload = nil
@@ -283,11 +282,6 @@ func (c *Controller) fills(kind *workload.Kind, namespace string) *workloads {
 }
 
 // read reads a workload as the API server writes it.
-func (o *Options) read(form workload.Reader, body []byte) (*workload.Object, *Workload, error) {
-	return index.Read(form, body, o.Dialects, o.Kinds)
-}
-
-// unwatched is for clients of what is read and never watched.
-func unwatched([]byte) (runtime.Object, error) {
-	return nil, errors.New("decoding: this is read as it comes")
+func (o *Options) read(kind *workload.Kind, body []byte) (*workload.Object, *Workload, error) {
+	return index.Read(kind, body, o.Dialects, o.Kinds)
 }

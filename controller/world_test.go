@@ -518,9 +518,9 @@ func (w *world) body(app *simulatedApp) []byte {
 		metadata["managedFields"] = []any{map[string]any{"time": app.muted.UTC().Format(time.RFC3339),
 			"fieldsV1": map[string]any{"f:spec": map[string]any{"f:replicas": map[string]any{}}}}}
 	}
-	var containers any = []any{container}
+	spec := map[string]any{"containers": []any{container}}
 	if app.illegible {
-		containers = "none"
+		spec = tooManyKeys()
 	}
 	if app.ref.Kind.Custom { // which has no selector, and a status that does not say which generation it speaks of
 		status := map[bool]string{true: "True", false: "False"}[app.looked < app.rolls || w.isWell(app)]
@@ -528,7 +528,7 @@ func (w *world) body(app *simulatedApp) []byte {
 			"metadata": metadata,
 			"spec": map[string]any{"template": map[string]any{
 				"metadata": map[string]any{"annotations": app.records.OnTemplate()},
-				"spec":     map[string]any{"containers": containers},
+				"spec":     spec,
 			}},
 			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": status}}, "looked": app.looked},
 		})
@@ -537,13 +537,27 @@ func (w *world) body(app *simulatedApp) []byte {
 		"metadata": metadata,
 		"spec": map[string]any{"replicas": replicas, "paused": app.paused, "selector": map[string]any{"matchLabels": map[string]any{"app": app.ref.Name}}, "template": map[string]any{
 			"metadata": map[string]any{"annotations": app.records.OnTemplate()},
-			"spec":     map[string]any{"containers": containers},
+			"spec":     spec,
 		}},
 		"status": map[string]any{
 			"observedGeneration": app.rolls + 1, "conditions": app.conditions, "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": ready, "readyReplicas": ready,
 			"desiredNumberScheduled": nodes, "updatedNumberScheduled": replicas, "numberAvailable": ready,
 		},
 	})
+}
+
+// tooManyKeys is the spec of a pod whose references select more keys than are read.
+func tooManyKeys() map[string]any {
+	const many = 320
+	sources, mounts := make([]any, many), make([]any, many)
+	for i := range many {
+		sources[i] = map[string]any{"configMap": map[string]any{"name": "c"}}
+		mounts[i] = map[string]any{"name": "all", "mountPath": fmt.Sprint("/", i), "subPath": fmt.Sprint("k", i)}
+	}
+	return map[string]any{
+		"volumes":    []any{map[string]any{"name": "all", "projected": map[string]any{"sources": sources}}},
+		"containers": []any{map[string]any{"name": "app", "volumeMounts": mounts}},
+	}
 }
 
 var (

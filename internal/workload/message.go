@@ -63,7 +63,7 @@ func (m *messages) Decode(message []byte) (*Object, error) {
 	return &Object{
 		Kind:     m.kind,
 		Metadata: *at[Metadata](value.Field(0)),
-		Template: Template{Metadata: templateMetadata{Annotations: template.Metadata.Annotations, written: true}, read: &template.Spec},
+		Template: Template{Metadata: templateMetadata{Annotations: template.Metadata.Annotations, written: true}, read: template.Spec.spec()},
 	}, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -24,12 +25,13 @@ import (
 // generated is an object of k8s.io/api.
 type generated interface {
 	metav1.Object
+	runtime.Object
 	Marshal() ([]byte, error)
 	Unmarshal(message []byte) error
 }
 
-// inProtobuf is a new object of each kind that is read from protobuf.
-func inProtobuf() map[string]generated {
+// builtinTypes is a new object of each kind that is read from protobuf.
+func builtinTypes() map[string]generated {
 	return map[string]generated{"Deployment": &appsv1.Deployment{}, "StatefulSet": &appsv1.StatefulSet{}, "DaemonSet": &appsv1.DaemonSet{}, "CronJob": &batchv1.CronJob{}}
 }
 
@@ -174,11 +176,11 @@ func difference(t *testing.T, kind *workload.Kind, form workload.Reader, object 
 // Kubernetes' own types, written in both forms, are the oracle.
 func TestProtobufIsReadAsItsJSONWouldBe(t *testing.T) {
 	seen := read{}
-	for name := range inProtobuf() {
+	for name := range builtinTypes() {
 		kind := kindNamed(t, name)
 		form := kind.Protobuf()
 		for seed := range uint64(80) {
-			object := inProtobuf()[name]
+			object := builtinTypes()[name]
 			random(object, seed, 1+int(seed%5))
 			message := messageOf(t, object)
 			if diff := difference(t, kind, form, object, message); diff != "" {
@@ -234,7 +236,7 @@ func second[T any](_ T, err error) error { return err }
 // Whatever arrives is an error, or is read as Kubernetes' own decoder reads it.
 // go test ./internal/workload -run '^$' -fuzz FuzzMessage -fuzztime 1m
 func FuzzMessage(f *testing.F) {
-	for _, object := range inProtobuf() {
+	for _, object := range builtinTypes() {
 		for seed := range uint64(5) {
 			random(object, seed, 6)
 			f.Add(messageOf(f, object))
@@ -251,7 +253,7 @@ func FuzzMessage(f *testing.F) {
 			if _, err := readAs(form, message); err != nil {
 				continue
 			}
-			object := inProtobuf()[kind.Name]
+			object := builtinTypes()[kind.Name]
 			if object.Unmarshal(message) != nil {
 				continue // something that is not read
 			}

@@ -11,13 +11,24 @@ import (
 	"github.com/configstamp/configstamp/internal/workload/wire"
 )
 
-// PodSpec reads the parts of the pod spec that can name a source. A template
-// without a spec (a custom resource may have none) names nothing.
+// PodSpec returns at least the parts of the pod spec that can name a source. It reads them once.
+// Of a readiness probe it may have nothing but that there is one. A template without a spec (a
+// custom resource may have none) names nothing.
 func (t *Template) PodSpec() (*corev1.PodSpec, error) {
-	read, err := t.podSpec()
-	if err != nil {
-		return nil, err
+	if t.read != nil {
+		return t.read, nil
 	}
+	var read podSpec
+	if len(t.Spec) > 0 {
+		if err := unmarshal(t.Spec, &read); err != nil {
+			return nil, plain(err)
+		}
+	}
+	t.read = read.spec()
+	return t.read, nil
+}
+
+func (read *podSpec) spec() *corev1.PodSpec {
 	spec := &corev1.PodSpec{
 		Volumes:          read.Volumes,
 		ImagePullSecrets: read.ImagePullSecrets,
@@ -29,39 +40,28 @@ func (t *Template) PodSpec() (*corev1.PodSpec, error) {
 			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: c.Name, Env: c.Env, EnvFrom: c.EnvFrom, VolumeMounts: c.VolumeMounts},
 		})
 	}
-	return spec, nil
-}
-
-// podSpec reads the spec once and keeps it.
-func (t *Template) podSpec() (*podSpec, error) {
-	if t.read != nil {
-		return t.read, nil
-	}
-	read := &podSpec{}
-	if len(t.Spec) > 0 {
-		if err := unmarshal(t.Spec, read); err != nil {
-			return nil, plain(err)
-		}
-	}
-	t.read = read
-	return read, nil
+	return spec
 }
 
 // Unprobed returns whether the template has containers, and none of them has a readiness
 // probe. It returns false for a spec that cannot be read.
 func (t *Template) Unprobed() bool {
-	read, err := t.podSpec()
+	read, err := t.PodSpec()
 	if err != nil || len(read.Containers) == 0 {
 		return false
 	}
-	probed := func(c container) bool { return c.ReadinessProbe != nil }
+	probed := func(c corev1.Container) bool { return c.ReadinessProbe != nil }
 	return !slices.ContainsFunc(read.Containers, probed) && !slices.ContainsFunc(read.InitContainers, probed)
 }
 
 func containers(read []container) []corev1.Container {
 	all := make([]corev1.Container, 0, len(read))
 	for _, c := range read {
-		all = append(all, corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Env: c.Env, EnvFrom: c.EnvFrom, VolumeMounts: c.VolumeMounts})
+		container := corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Env: c.Env, EnvFrom: c.EnvFrom, VolumeMounts: c.VolumeMounts}
+		if c.ReadinessProbe != nil {
+			container.ReadinessProbe = &corev1.Probe{}
+		}
+		all = append(all, container)
 	}
 	return all
 }

@@ -315,7 +315,7 @@ func statusHash(raw []byte) uint64 {
 	}
 	_ = unmarshal(raw, &object)
 	hash := fnv.New64a()
-	_, _ = hash.Write(object.Status.of(raw)) // which never fails
+	_, _ = hash.Write(canonical(object.Status.of(raw))) // which never fails
 	return max(hash.Sum64(), 1)
 }
 

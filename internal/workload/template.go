@@ -2,22 +2,24 @@ package workload
 
 import (
 	"bytes"
+	stdjson "encoding/json"
 	"reflect"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/configstamp/configstamp/checksum"
 )
 
 // Template is a pod template: its metadata read, its spec kept as it came
-// until somebody asks for it. What came as protobuf has no Spec, and is the Same as nothing.
+// until it is asked for. A template of a Go type (Kind.Of) has no Spec, and is the Same as nothing.
 type Template struct {
 	Metadata templateMetadata
 	Spec     jsontext.Value
 
-	read *podSpec // nil until a spec that came as JSON is read
+	read *corev1.PodSpec // nil until a spec that came as JSON is read
 }
 
 // sparingTemplate is a Template whose spec is left where it is.
@@ -186,6 +188,20 @@ func differInText(a, b jsontext.Value) bool {
 // tokens reads a value part by part.
 func tokens(value []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// canonical returns a value in one form, whether the API server has written it or client-go has
+// written again what it had read. The second time makes -0.0, which the first one makes -0, a 0.
+func canonical(value jsontext.Value) jsontext.Value {
+	for range 2 {
+		read, ok := anyJSON(value)
+		written, err := stdjson.Marshal(read)
+		if !ok || err != nil {
+			break
+		}
+		value = written
+	}
+	return value
 }
 
 // anyJSON keeps whole numbers whole, which is why it reads with another library.

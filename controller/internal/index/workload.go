@@ -38,27 +38,33 @@ type Workload struct {
 // Borrowed reports whether another object runs its template, and has the pods of it.
 func (s *Workload) Borrowed() bool { return s.own != nil }
 
-// Read reads a workload as the API server writes it, in one form. Annotations of other
-// products count as dialects says; kinds tells who is rolled by an owner.
-func Read(form workload.Reader, body []byte, dialects []checksum.Dialect, kinds workload.Table) (*workload.Object, *Workload, error) {
-	object, err := form.Decode(body)
+// Read reads a workload from JSON. See Of for the other parameters.
+func Read(kind *workload.Kind, body []byte, dialects []checksum.Dialect, kinds workload.Table) (*workload.Object, *Workload, error) {
+	object, err := kind.Decode(body)
 	if err != nil {
 		return nil, nil, err
 	}
-	status, err := form.Status(body)
+	status, err := kind.Status(body)
 	if err != nil {
 		return nil, nil, err
 	}
+	s := Of(object, status, dialects, kinds)
+	s.TemplateOf = kind.TemplateOf(body, kinds)
+	return object, s, nil
+}
+
+// Of returns what is kept of a workload. Annotations of other products count in the dialects
+// given; kinds decides whether its owner rolls it.
+func Of(object *workload.Object, status workload.Status, dialects []checksum.Dialect, kinds workload.Table) *Workload {
 	references, err := object.References()
 	s := Faulty(object, err)
 	s.References, s.Unprobed = checksum.Joined(references), object.Template.Unprobed()
 	s.Foreign = object.Foreign(dialects)
 	s.Owned = object.RolledByOwner(kinds)
 	s.Status = status
-	s.TemplateOf = object.Kind.TemplateOf(body, kinds)
 	// A baseline that cannot be read counts as none; the webhook drops it.
 	s.Records, _ = object.Records()
-	return object, s, nil
+	return s
 }
 
 // Faulty is a workload with its metadata alone. err, if not nil, is why its template cannot

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,7 +58,7 @@ func (w *world) reads() (all []read) {
 	return append(all,
 		read{"pod", len(pod) + held, func() { post(pods, pod) }},
 		read{"watch", len(w.stored), func() { w.watch(deployments(), w.stored) }},
-		read{"watch protobuf", len(w.message), func() { w.watch(deployments().Protobuf(), w.message) }},
+		read{"watch protobuf", len(w.message), w.receive},
 		read{"look", len(w.stored) + held, w.look},
 		read{"plan", len(w.stored) + held, w.plan},
 		read{"foresee", len(w.stored) + held, w.foresee},
@@ -77,19 +78,36 @@ func deployments() *workload.Kind {
 	return kind
 }
 
-// watch is what the controller does with a workload that arrives.
-func (w *world) watch(form workload.Reader, text []byte) {
-	object, err := form.Decode(text)
+// receive is what the controller does with a workload that arrives in protobuf.
+func (w *world) receive() {
+	var whole appsv1.Deployment
+	if err := whole.Unmarshal(w.message); err != nil {
+		panic(err)
+	}
+	object, _, err := deployments().Of(&whole)
 	if err != nil {
 		panic(err)
 	}
-	_, _ = form.Status(text)
+	w.keep(object)
+}
+
+// watch is what the controller does with a workload that arrives in JSON.
+func (w *world) watch(kind *workload.Kind, text []byte) {
+	object, err := kind.Decode(text)
+	if err != nil {
+		panic(err)
+	}
+	_, _ = kind.Status(text)
+	w.keep(object)
+	_, _ = kind.Selector(text)
+}
+
+func (w *world) keep(object *workload.Object) {
 	references, _ := object.References()
 	checksum.Selections(checksum.Joined(references), w.policy())
 	object.Foreign([]checksum.Dialect{checksum.Reloader, checksum.Wave})
 	object.RolledByOwner(workload.Builtin())
 	_, _ = object.Records()
-	_, _ = object.Kind.Selector(text)
 }
 
 // look is what the controller finds out about a workload at each look.
