@@ -94,7 +94,7 @@ func TestWatch_ProtobufSaysWhatJSONDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, want, err := made.options.read(d.Kind, body)
+	want, err := made.options.read(d.Kind, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -365,8 +365,7 @@ func (c *Controller) tryRead(kind *workload.Kind, whole runtime.Object) (s *Work
 		if err != nil {
 			return nil, fmt.Errorf("reading a %s: it does not have the form of an object", kind.Name)
 		}
-		_, s, err = c.options.read(kind, body)
-		return s, err
+		return c.options.read(kind, body)
 	}
 	object, status, err := kind.Of(whole)
 	if err != nil {

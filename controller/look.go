@@ -118,7 +118,7 @@ func (l *look) reread(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, now, err := l.options.read(l.ref.Kind, body)
+	now, err := l.options.read(l.ref.Kind, body)
 	if err != nil {
 		return err
 	}

@@ -195,7 +195,7 @@ func (c *Controller) readmit(ctx context.Context, ref workload.Ref, manager stri
 	if err != nil {
 		return answer{}, slow(err)
 	}
-	_, s, err := c.options.read(ref.Kind, body)
+	s, err := c.options.read(ref.Kind, body)
 	return answer{body, s, warnings, took}, err
 }
 

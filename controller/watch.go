@@ -282,6 +282,6 @@ func (c *Controller) fills(kind *workload.Kind, namespace string) *workloads {
 }
 
 // read reads a workload as the API server writes it.
-func (o *Options) read(kind *workload.Kind, body []byte) (*workload.Object, *Workload, error) {
+func (o *Options) read(kind *workload.Kind, body []byte) (*Workload, error) {
 	return index.Read(kind, body, o.Dialects, o.Kinds)
 }

@@ -2,12 +2,10 @@ package source
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -51,35 +49,13 @@ func TestCondense(t *testing.T) {
 	}
 }
 
-// When data was written is told by the newest entry that owns any of it.
-func TestWrittenAt(t *testing.T) {
-	now := time.Unix(1700000000, 0)
-	entry := func(after time.Duration, fields string) metav1.ManagedFieldsEntry {
-		at := metav1.NewTime(now.Add(after))
-		return metav1.ManagedFieldsEntry{Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
-	}
-	for name, c := range map[string]struct {
-		entries []metav1.ManagedFieldsEntry
-		want    int64 // after now, in seconds; -1: unknown
-	}{
-		"nothing":             {nil, -1},
-		"data":                {[]metav1.ManagedFieldsEntry{entry(time.Second, `{"f:data":{}}`)}, 1},
-		"a key of it":         {[]metav1.ManagedFieldsEntry{entry(time.Second, `{"f:data":{".":{},"f:a":{}}}`)}, 1},
-		"binary data":         {[]metav1.ManagedFieldsEntry{entry(time.Second, `{"f:binaryData":{"f:a":{}}}`)}, 1},
-		"after another field": {[]metav1.ManagedFieldsEntry{entry(time.Second, `{"f:a":{},"f:stringData":{"f:a":{}}}`)}, 1},
-		"the newest of some":  {[]metav1.ManagedFieldsEntry{entry(time.Second, `{"f:data":{}}`), entry(3*time.Second, `{"f:data":{}}`), entry(2*time.Second, `{"f:data":{}}`)}, 3},
-		"an annotation":       {[]metav1.ManagedFieldsEntry{entry(time.Second, `{"f:metadata":{"f:annotations":{"f:data":{}}}}`)}, -1},
-		"what cannot be read": {[]metav1.ManagedFieldsEntry{entry(time.Second, `{"f:metadata":{},"f:data":`)}, -1},
-		"no time":             {[]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)}}, -1},
-		"no fields":           {[]metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: now}}}, -1},
+func TestOwnsData(t *testing.T) {
+	for fields, want := range map[string]bool{
+		`{"f:data":{}}`: true, `{"f:data":{".":{},"f:a":{}}}`: true, `{"f:binaryData":{"f:a":{}}}`: true, `{"f:a":{},"f:stringData":{"f:a":{}}}`: true,
+		`{"f:metadata":{"f:annotations":{"f:data":{}}}}`: false, `{"f:metadata":{},"f:data":`: false, `{}`: false, ``: false,
 	} {
-		want := now.Unix() + c.want
-		if c.want < 0 {
-			want = 0
-		}
-		condenser := &condenser{clock: clocktesting.NewFakePassiveClock(now)}
-		if o, _ := condenser.condense(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.entries}}); o.written != want {
-			t.Errorf("%s: written at %d, want %d", name, o.written, want)
+		if got := ownsData([]byte(fields)); got != want {
+			t.Errorf("%s: %t", fields, got)
 		}
 	}
 }

@@ -39,6 +39,7 @@ func decode(t *testing.T, kind *workload.Kind, raw string) *workload.Object {
 	if err != nil {
 		t.Fatalf("%s: %v", raw, err)
 	}
+	sameTyped(t, kind, []byte(raw))
 	return object
 }
 

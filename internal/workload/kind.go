@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -60,7 +58,6 @@ type Kind struct {
 	Signs Signs
 
 	shape reflect.Type
-	api   reflect.Type // its Go type in k8s.io/api, nil for kinds that are read as JSON alone
 }
 
 // GroupVersionResource addresses the kind in the API.
@@ -86,14 +83,14 @@ func Builtin() Table {
 	template := []string{"spec", "template"}
 	return Table{
 		// k8s.io/api/apps/v1, DeploymentProgressing; its reasons: k8s.io/kubernetes/pkg/controller/deployment/util
-		kind("apps", "deployments", "Deployment", template, false, true).in(reflect.TypeFor[appsv1.Deployment]()).
+		kind("apps", "deployments", "Deployment", template, false, true).
 			short("deploy").making(replicaSet).keeping(replicaSet).
 			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable"}),
-		kind("apps", "statefulsets", "StatefulSet", template, false, true).in(reflect.TypeFor[appsv1.StatefulSet]()).
+		kind("apps", "statefulsets", "StatefulSet", template, false, true).
 			short("sts").keeping(controllerRevision).telling("", Signs{Counts: CountsReplicas, Ordered: true}),
-		kind("apps", "daemonsets", "DaemonSet", template, false, true).in(reflect.TypeFor[appsv1.DaemonSet]()).
+		kind("apps", "daemonsets", "DaemonSet", template, false, true).
 			short("ds").keeping(controllerRevision).telling("", Signs{Counts: CountsNodes}),
-		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false).in(reflect.TypeFor[batchv1.CronJob]()).
+		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false).
 			short("cj").making("Job"),
 		kind("batch", "jobs", "Job", template, true, false).immutable(),
 		kind("apps", "replicasets", replicaSet, template, true, false).short("rs"),
@@ -104,7 +101,7 @@ func Builtin() Table {
 
 // kind is a row of version v1, as all that every cluster has are.
 func kind(group, resource, name string, template []string, createOnly, restarts bool) *Kind {
-	return &Kind{Group: group, Version: "v1", Resource: resource, Name: name, Template: template, CreateOnly: createOnly, Restarts: restarts, shape: shapeOf(template, reflect.TypeFor[sparingTemplate]())}
+	return &Kind{Group: group, Version: "v1", Resource: resource, Name: name, Template: template, CreateOnly: createOnly, Restarts: restarts, shape: shapeOf(template)}
 }
 
 // Known is the table of custom resources that are served where a cluster has them.
@@ -128,7 +125,7 @@ func Known() Table {
 }
 
 func custom(group, version, resource, name string, template []string) *Kind {
-	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, Restarts: true, Custom: true, shape: shapeOf(template, reflect.TypeFor[sparingTemplate]())}
+	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, Restarts: true, Custom: true, shape: shapeOf(template)}
 }
 
 // The kinds in which revisions are kept.
@@ -184,12 +181,6 @@ func (k *Kind) telling(progress string, signs Signs) *Kind {
 // immutable is the row of a kind whose template is immutable.
 func (k *Kind) immutable() *Kind {
 	k.Immutable = true
-	return k
-}
-
-// in is the row with the Go type that tells how its objects are written as protobuf.
-func (k *Kind) in(api reflect.Type) *Kind {
-	k.api = api
 	return k
 }
 

@@ -39,16 +39,16 @@ type Object struct {
 	Template Template
 }
 
-// shapeOf makes the Go type that reads an object whose pod template, of another Go
-// type, is at path in one pass, so that a kind is data and not code:
+// shapeOf makes the Go type that reads an object whose pod template is at path in one pass, so
+// that a kind is data and not code:
 //
 //	struct { Metadata Metadata `json:"metadata"`; Next struct { Next sparingTemplate `json:"template"` } `json:"spec"` }
-func shapeOf(path []string, template reflect.Type) reflect.Type {
+func shapeOf(path []string) reflect.Type {
 	fields := []reflect.StructField{{Name: "Metadata", Type: reflect.TypeFor[Metadata](), Tag: `json:"metadata"`}}
 	if len(path) == 0 { // the object is the template
 		return reflect.StructOf(append(fields, reflect.StructField{Name: "Next", Type: reflect.TypeFor[span](), Tag: `json:"spec"`}))
 	}
-	next := template
+	next := reflect.TypeFor[sparingTemplate]()
 	for i := len(path) - 1; i > 0; i-- {
 		next = reflect.StructOf([]reflect.StructField{step(path[i], next)})
 	}
@@ -94,7 +94,9 @@ func (k *Kind) templateIn(value reflect.Value) reflect.Value {
 
 // DecodeMetadata reads an object of which Decode cannot read the template.
 func (k *Kind) DecodeMetadata(raw []byte) (*Object, error) {
-	var read head
+	var read struct {
+		Metadata Metadata `json:"metadata"`
+	}
 	if err := unmarshal(raw, &read); err != nil {
 		return nil, fmt.Errorf("reading the metadata of a %s: %w", k.Name, plain(err))
 	}

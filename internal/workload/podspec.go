@@ -7,8 +7,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/configstamp/configstamp/internal/workload/wire"
 )
 
 // PodSpec returns at least the parts of the pod spec that can name a source. It reads them once.
@@ -129,14 +127,4 @@ func readEnv(decoder *jsontext.Decoder, e *[]corev1.EnvVar, keepPlaces bool) err
 	}
 	_, err := decoder.ReadToken()
 	return err
-}
-
-// keeps reports whether a message of a variable has a valueFrom.
-func (sourcedEnv) keeps(variable []byte) (sourced bool) {
-	const valueFrom = 3 // generated.proto of k8s.io/api/core/v1, EnvVar
-	err := wire.Each(variable, func(number int, _ []byte) error {
-		sourced = sourced || number == valueFrom
-		return nil
-	})
-	return sourced || err != nil // which is told by whoever reads it
 }

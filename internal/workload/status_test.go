@@ -376,6 +376,7 @@ func TestStatus(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s%s", diff, raw)
 			}
+			sameTyped(t, kind, raw)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"bytes"
-	stdjson "encoding/json"
 	"reflect"
 
 	"github.com/go-json-experiment/json"
@@ -191,11 +190,11 @@ func tokens(value []byte) *jsontext.Decoder {
 }
 
 // canonical returns a value in one form, whether the API server has written it or client-go has
-// written again what it had read. The second time makes -0.0, which the first one makes -0, a 0.
+// written again what it had read. The second pass makes -0.0, which the first one makes -0, a 0.
 func canonical(value jsontext.Value) jsontext.Value {
 	for range 2 {
 		read, ok := anyJSON(value)
-		written, err := stdjson.Marshal(read)
+		written, err := json.Marshal(read, json.Deterministic(true))
 		if !ok || err != nil {
 			break
 		}

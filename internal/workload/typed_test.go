@@ -1,7 +1,7 @@
 package workload_test
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -10,9 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -20,81 +22,44 @@ import (
 
 // asked is all that the controller asks of an object.
 type asked struct {
-	Metadata      workload.Metadata
-	Template      map[string]string
-	Records       checksum.Records
-	References    []checksum.Reference
-	Foreign       *checksum.Foreign
-	RolledByOwner bool
-	Unprobed      bool
-	Status        workload.Status
-	Faults        []bool
+	Metadata                workload.Metadata
+	Template                map[string]string
+	Records                 checksum.Records
+	References              []checksum.Reference
+	Foreign                 *checksum.Foreign
+	RolledByOwner, Unprobed bool
+	Status                  workload.Status
+	Faults                  [2]bool
 }
 
-func ask(object *workload.Object, status workload.Status) (found asked) {
-	found = asked{Metadata: object.Metadata, Template: object.TemplateAnnotations(), Status: status, Unprobed: object.Template.Unprobed(),
-		RolledByOwner: object.RolledByOwner(append(workload.Builtin(), workload.Known()...)), Foreign: object.Foreign([]checksum.Dialect{checksum.Reloader, checksum.Wave})}
-	var faults [2]error
-	found.Records, faults[0] = object.Records()
-	found.References, faults[1] = object.References()
-	for _, fault := range faults {
-		found.Faults = append(found.Faults, fault != nil)
-	}
-	return found
-}
-
-// What is read of a Go type is what is read of its JSON.
-func TestOf_SaysWhatJSONDoes(t *testing.T) {
-	seen := asked{}
-	for name := range builtinTypes() {
-		kind := kindNamed(t, name)
-		for seed := range uint64(80) {
-			whole := builtinTypes()[name]
-			random(whole, seed, 1+int(seed%5))
-			if seed%4 == 0 {
-				refuse(whole)
-			}
-			text, err := json.Marshal(whole)
-			if err != nil || strings.Contains(string(text), `\ufffd`) { // a text that is no text
-				continue
-			}
-			object, err := kind.Decode(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			status, err := kind.Status(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := ask(object, status)
-			object, status, err = kind.Of(whole)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := ask(object, status)
-			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
-				t.Fatalf("%s, seed %d (-JSON +Go type):\n%s", name, seed, diff)
-			}
-			seen.References = append(seen.References, got.References...)
-			seen.RolledByOwner, seen.Unprobed = seen.RolledByOwner || got.RolledByOwner, seen.Unprobed || got.Unprobed
-			seen.Status.Wanted, seen.Status.Refused = max(seen.Status.Wanted, got.Status.Wanted), seen.Status.Refused || got.Status.Refused
-			if got.Foreign != nil {
-				seen.Foreign = got.Foreign
-			}
-		}
-	}
-	if len(seen.References) < 1000 || seen.Foreign == nil || seen.Status.Wanted == 0 || !seen.Unprobed || !seen.Status.Refused {
-		t.Errorf("the objects are not random enough: %d references, %+v", len(seen.References), seen.Status)
+func ask(object *workload.Object, status workload.Status) asked {
+	records, recordsErr := object.Records()
+	references, referencesErr := object.References()
+	return asked{
+		object.Metadata, object.TemplateAnnotations(), records, references, object.Foreign([]checksum.Dialect{checksum.Reloader, checksum.Wave}),
+		object.RolledByOwner(append(workload.Builtin(), workload.Known()...)), object.Template.Unprobed(), status, [2]bool{recordsErr != nil, referencesErr != nil},
 	}
 }
 
-// refuse has an object report that its pods are refused.
-func refuse(whole runtime.Object) {
-	switch whole := whole.(type) {
-	case *appsv1.Deployment:
-		whole.Status.Conditions = []appsv1.DeploymentCondition{{Type: "ReplicaFailure", Status: "True", Reason: "FailedCreate"}}
-	case *appsv1.StatefulSet:
-		whole.Status.Conditions = []appsv1.StatefulSetCondition{{Type: "ReplicaFailure", Status: "True", Reason: "FailedCreate"}}
+// sameTyped fails the test unless what is read of an object's Go type is what is read of its JSON.
+func sameTyped(t *testing.T, kind *workload.Kind, raw []byte) {
+	t.Helper()
+	whole := map[string]runtime.Object{"Deployment": &appsv1.Deployment{}, "StatefulSet": &appsv1.StatefulSet{}, "DaemonSet": &appsv1.DaemonSet{}, "CronJob": &batchv1.CronJob{}}[kind.Name]
+	if kind.Custom || whole == nil || kjson.UnmarshalCaseSensitivePreserveInts(raw, whole) != nil {
+		return
+	}
+	object, decoding := kind.Decode(raw)
+	status, reading := kind.Status(raw)
+	if err := errors.Join(decoding, reading); err != nil {
+		t.Fatal(err)
+	}
+	want := ask(object, status)
+	object, status, err := kind.Of(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, ask(object, status), cmpopts.EquateEmpty(), cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+		t.Errorf("(-JSON +Go type):\n%s%s", diff, raw)
 	}
 }
 

@@ -39,18 +39,18 @@ type Workload struct {
 func (s *Workload) Borrowed() bool { return s.own != nil }
 
 // Read reads a workload from JSON. See Of for the other parameters.
-func Read(kind *workload.Kind, body []byte, dialects []checksum.Dialect, kinds workload.Table) (*workload.Object, *Workload, error) {
+func Read(kind *workload.Kind, body []byte, dialects []checksum.Dialect, kinds workload.Table) (*Workload, error) {
 	object, err := kind.Decode(body)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	status, err := kind.Status(body)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s := Of(object, status, dialects, kinds)
 	s.TemplateOf = kind.TemplateOf(body, kinds)
-	return object, s, nil
+	return s, nil
 }
 
 // Of returns what is kept of a workload. Annotations of other products count in the dialects

@@ -37,10 +37,10 @@ type forgetful struct {
 	inner watch.Interface // nil once stopped
 }
 
-// Forget makes a watch let go of its stream, and so of the connection with all its buffers, once
+// forget makes a watch let go of its stream, and so of the connection with all its buffers, once
 // it is stopped, even while its caller still holds the watch; and end after two minutes without
 // an event. An object of which small makes nothing ends it too.
-func Forget(w watch.Interface, small smaller) watch.Interface {
+func forget(w watch.Interface, small smaller) watch.Interface {
 	f := &forgetful{small: small, events: make(chan watch.Event), done: make(chan struct{}), inner: w}
 	go f.pass(w.ResultChan())
 	return f
@@ -61,24 +61,21 @@ func (f *forgetful) pass(events <-chan watch.Event) {
 	}
 }
 
-// made returns the event that the Reflector receives. It logs the message of an error.
+// made returns the event that the Reflector receives, which logs the message of an error.
 func (f *forgetful) made(event watch.Event) watch.Event {
-	switch event.Type {
-	case watch.Added, watch.Modified, watch.Deleted:
-		small, ok := f.small(event.Object)
-		if ok {
-			return watch.Event{Type: event.Type, Object: small}
-		}
-		failure := apierrors.NewInternalError(fmt.Errorf("the object of a watch event is a %T", event.Object)).ErrStatus
-		return watch.Event{Type: watch.Error, Object: &failure}
-	case watch.Bookmark, watch.Error:
+	if event.Type == watch.Bookmark {
+		return event
 	}
-	if status, ok := event.Object.(*metav1.Status); ok {
+	if status, ok := event.Object.(*metav1.Status); ok && event.Type == watch.Error {
 		status = status.DeepCopy()
 		status.Message = refusal.Words(status)
-		event.Object = status
+		return watch.Event{Type: watch.Error, Object: status}
 	}
-	return event
+	if small, ok := f.small(event.Object); ok {
+		return watch.Event{Type: event.Type, Object: small}
+	}
+	failure := apierrors.NewInternalError(fmt.Errorf("the object of a watch event is a %T", event.Object)).ErrStatus
+	return watch.Event{Type: watch.Error, Object: &failure}
 }
 
 // ResultChan implements watch.Interface.

@@ -19,7 +19,7 @@ func whole(object runtime.Object) (runtime.Object, bool) { return object, true }
 
 func TestAStoppedWatchHoldsNothing(t *testing.T) {
 	inner := watch.NewFake()
-	w := Forget(inner, whole)
+	w := forget(inner, whole)
 	go inner.Add(nil)
 	if event := <-w.ResultChan(); event.Type != watch.Added {
 		t.Errorf("%v came through, want the event of the inner watch", event)
@@ -40,7 +40,7 @@ func TestAStoppedWatchHoldsNothing(t *testing.T) {
 func TestASilentWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := watch.NewFake()
-		w := Forget(inner, whole)
+		w := forget(inner, whole)
 		begin := time.Now()
 		for range 4 {
 			time.Sleep(silence - time.Second)
@@ -71,7 +71,7 @@ func TestWatchesThatFailAgainAndAgainAreSoonTriedAgain(t *testing.T) {
 
 func TestAWatchEndsThoughNobodyListens(t *testing.T) {
 	inner := watch.NewFake()
-	w := Forget(inner, whole)
+	w := forget(inner, whole)
 	inner.Add(nil) // is taken, and offered to nobody
 	w.Stop()
 	if _, open := <-w.ResultChan(); open {
@@ -91,7 +91,7 @@ func TestTheBufferOfAStreamDoesNotHoldTheEventBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reader := lean(info).StreamSerializer.NewFrameReader(io.NopCloser(&stream))
+	reader := forgetting(t).StreamSerializer.NewFrameReader(io.NopCloser(&stream))
 	buffer := make([]byte, 16)
 	for _, frame := range []string{"a long secret", "short"} {
 		n, err := reader.Read(buffer)
@@ -121,7 +121,7 @@ func TestTheBufferOfAStreamHoldsOneEvent(t *testing.T) {
 		_, _ = writer.Write(bytes.Repeat([]byte{byte(i + 1)}, size))
 	}
 	seen := &recording{}
-	decoder := streaming.NewDecoder(lean(info).StreamSerializer.NewFrameReader(io.NopCloser(&stream)), seen)
+	decoder := streaming.NewDecoder(forgetting(t).StreamSerializer.NewFrameReader(io.NopCloser(&stream)), seen)
 	for i, size := range sizes {
 		if _, _, err := decoder.Decode(nil, nil); err != nil {
 			t.Fatal(err)
@@ -133,6 +133,16 @@ func TestTheBufferOfAStreamHoldsOneEvent(t *testing.T) {
 			t.Errorf("event %d of %d bytes: the buffer holds something of those before", i, size)
 		}
 	}
+}
+
+// forgetting returns the media type protobuf as our clients have it.
+func forgetting(t *testing.T) runtime.SerializerInfo {
+	t.Helper()
+	info, ok := runtime.SerializerInfoForMediaType(codecs{NegotiatedSerializer: clientgoscheme.Codecs}.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	if !ok {
+		t.Fatal("no serializer for protobuf")
+	}
+	return info
 }
 
 type recording struct {

@@ -32,7 +32,7 @@ const (
 // smaller makes of an object what is kept of it; false if it is of another kind than asked for.
 type smaller func(runtime.Object) (runtime.Object, bool)
 
-// NewListWatch makes what a Reflector needs of a client: resource (plural, such as "configmaps")
+// newListWatch makes what a Reflector needs of a client: resource (plural, such as "configmaps")
 // in one namespace, or in all if it is "", restricted by selector (nil: all). The Reflector
 // receives what small makes of each object.
 //
@@ -40,10 +40,7 @@ type smaller func(runtime.Object) (runtime.Object, bool)
 // Reflector asks for: it would ask for resourceVersion "0", or for 500 objects,
 // or on a relist for all at once, and a server that refuses WatchList would send
 // them in one body. The objects of a page are made small before the next page is read.
-//
-// Make the Reflector with a nil expectedType and a TypeDescription: bookmarks are of another type
-// than small objects, and one that expects a type would skip them.
-func NewListWatch(client cache.Getter, resource, namespace string, selector fields.Selector, small smaller) *cache.ListWatch {
+func newListWatch(client cache.Getter, resource, namespace string, selector fields.Selector, small smaller) *cache.ListWatch {
 	if selector == nil {
 		selector = fields.Everything()
 	}
@@ -73,7 +70,7 @@ func (l lister) watch(ctx context.Context, options metav1.ListOptions) (watch.In
 		cancel()
 		return nil, refusal.Plain(err)
 	}
-	return Forget(begun{w, cancel}, l.small), nil
+	return forget(begun{w, cancel}, l.small), nil
 }
 
 // begun is a watch that began in time, with what its request holds.

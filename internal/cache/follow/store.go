@@ -16,7 +16,7 @@ import (
 
 // Store passes on the objects of one watch, all of type T, and keeps none of them. It
 // knows how the watch goes. It is a cache.ReflectorStore whose methods never return an
-// error: a Reflector would log the object with it. Objects of other types are ignored.
+// error: a Reflector would log the object with it.
 type Store[T any] struct {
 	// Resource is what is watched, in the plural (configmaps).
 	Resource string
@@ -46,7 +46,7 @@ type Store[T any] struct {
 
 // Run watches until ctx ends, whatever the API server does.
 func (s *Store[T]) Run(ctx context.Context, client cache.Getter) {
-	lw := NewListWatch(asking{client, s.asked}, s.Resource, s.Namespace, s.Selector, s.small)
+	lw := newListWatch(asking{client, s.asked}, s.Resource, s.Namespace, s.Selector, s.small)
 	list := lw.ListWithContextFunc
 	lw.ListWithContextFunc = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		found, err := list(ctx, options)
@@ -60,6 +60,7 @@ func (s *Store[T]) Run(ctx context.Context, client cache.Getter) {
 		return found, err
 	}
 	logger := klog.FromContext(ctx)
+	// It expects no type: bookmarks are of another one than small objects.
 	cache.NewReflectorWithOptions(lw, nil, s, cache.ReflectorOptions{
 		Logger: &logger, Name: "configstamp", TypeDescription: s.Resource, Backoff: Backoff(),
 	}).RunWithContext(ctx)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/textlogger"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/configstamp/configstamp/internal/cache/follow"
 	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
@@ -108,6 +108,10 @@ func startFollowing(t *testing.T, client rest.Interface, resource string) (f *fo
 	}
 	t.Cleanup(stop)
 	return f, stop
+}
+
+func configMap(name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: map[string]string{"key": value}}
 }
 
 type newClient func(*rest.Config) (*rest.RESTClient, error)
@@ -328,9 +332,10 @@ func TestNothingOfWhatCannotBeReadIsLogged(t *testing.T) {
 					server.Intercept = answerJSON
 				}
 				server.Put("secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "token"}, Data: map[string][]byte{"key": []byte(canary)}})
-				log := &lockedBuffer{}
-				klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(5), textlogger.Output(log))))
+				logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(5)))
+				klog.SetLogger(logger)
 				t.Cleanup(klog.ClearLogger)
+				log := logger.GetSink().(ktesting.Underlier).GetBuffer()
 				cfg := server.Config()
 				cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return corrupting{next, c.parts} })
 				f, stop := startFollowing(t, connect(t, cfg, typedCore), "secrets")
@@ -347,21 +352,4 @@ func TestNothingOfWhatCannotBeReadIsLogged(t *testing.T) {
 			})
 		}
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(text []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(text)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
 }
