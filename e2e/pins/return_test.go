@@ -13,8 +13,12 @@ import (
 
 // failing is a workload that bad content breaks, and that goes back by itself, before one that waits for it.
 func failing(kind, manner, spec string) []member {
+	soak := "5s"
+	if manner == "late" { // a busy kubelet reports the crash some seconds after it
+		soak = "15s"
+	}
 	return []member{
-		{kind: kind, app: "first", manner: manner, ways: []string{env}, order: "-1", settings: ", configstamp.dev/on-failure: return, configstamp.dev/soak: 5s", spec: spec},
+		{kind: kind, app: "first", manner: manner, ways: []string{env}, order: "-1", settings: ", configstamp.dev/on-failure: return, configstamp.dev/soak: " + soak, spec: spec},
 		{kind: "Deployment", app: "other", ways: []string{env}},
 	}
 }
