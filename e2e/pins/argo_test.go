@@ -22,9 +22,9 @@ const (
 
 // An Argo Rollout with its own controller: the canary reads the new content, and stable pods that start meanwhile read the
 // old content. After an abort all pods read the old content, and the fix rolls. After a promotion all read the new content.
+// No other test runs beside it, because the first build and the large definitions keep the machine busy.
 func TestArgoRollout(t *testing.T) {
 	startArgo(t)
-	t.Parallel() // only now: the first build takes minutes, and would slow other tests down
 	t.Run("abort", func(t *testing.T) {
 		t.Parallel()
 		first, second, third := "first of "+t.Name(), "second of "+t.Name(), "third of "+t.Name() // else the two would be copies
@@ -70,7 +70,7 @@ func startArgo(t *testing.T) {
 		}
 	}
 	kubectl("create", "-k", definitions)
-	t.Cleanup(func() { kubectl("delete", "--wait=false", "-k", definitions) })
+	t.Cleanup(func() { kubectl("delete", "-k", definitions) })
 	kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
 	run.Beside(t, "e2e/argo", argoRollouts+"/cmd/rollouts-controller",
 		"--kubeconfig="+run.Kubeconfig(), "--leader-elect=false", "--metricsPort=0", "--healthzPort=0")
