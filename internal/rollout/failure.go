@@ -134,7 +134,7 @@ func (f *Facts) Shown(now time.Time) Failure {
 func (f *Facts) shownBy(pod *workload.Pod, now time.Time) Failure {
 	shows := func(cause Cause, word string) Failure { return Failure{Cause: cause, Pod: pod.Name, Word: word} }
 	switch made := isMade(pod, f.Records.Stamps); {
-	case f.Status.Ordered && alive(pod) && (pod.Trouble != "" || !pod.Ready && !made):
+	case f.Status.Ordered && alive(pod) && (pod.Trouble != "" || !pod.Ready && (!made || pod.Restarted && pod.Ended != "")):
 		return shows(Ordered, withEnd(cmp.Or(pod.Trouble, "not ready"), pod))
 	case pod.Deleting && !pod.Finished:
 		return shows(Ending, fmt.Sprintf("%s, and may for %s", now.Sub(pod.Ending).Round(time.Second), pod.Grace))

@@ -43,6 +43,7 @@ func TestFacts_Shown(t *testing.T) {
 		"but a StatefulSet waits for it":               {ordered, []workload.Pod{ready, with(crashing, "db-1", func(p *workload.Pod) { p.Stamps = older })}, Seen, Ordered, "db-1", "CrashLoopBackOff"},
 		"not once that is being deleted":               {ordered, []workload.Pod{ready, with(crashing, "db-1", func(p *workload.Pod) { p.Deleting, p.Ending = true, start })}, Seen, Ending, "db-1", ""},
 		"a StatefulSet waits for an old pod, too":      {ordered, []workload.Pod{ready, with(unready, "db-1", func(p *workload.Pod) { p.Stamps = older })}, Seen, Ordered, "db-1", "not ready"},
+		"and for a new one, between two crashes":       {ordered, []workload.Pod{old, with(unready, "db-1", func(p *workload.Pod) { p.Restarted, p.Ended = true, "Error with exit code 2" })}, Seen, Ordered, "db-1", "not ready, after Error with exit code 2"},
 		"and for a new one that never becomes ready":   {ordered, []workload.Pod{old, with(unready, "db-1", func(*workload.Pod) {})}, Seen, Ordered, "db-1", "not ready"},
 		"but not with one that has no node":            {ordered, []workload.Pod{old, homeless}, Seen, Unscheduled, "homeless", ""},
 		"pods are refused":                             {refused, []workload.Pod{old, old}, Seen, Refused, "", ""},
