@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,7 +31,7 @@ import (
 func readAll[T any](ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) (all []T, err error) {
 	list, err := client.Resource(resource).Namespace(namespace).List(ctx, options)
 	switch {
-	case apierrors.IsNotFound(err): // the cluster does not serve the resource, such as those of cert-manager
+	case apierrors.IsNotFound(err): // the cluster does not serve the resource
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -59,6 +58,8 @@ type webhooks struct {
 // webhookEntry is an entry of a webhook configuration. Those of a ValidatingWebhookConfiguration have the same fields.
 type webhookEntry struct {
 	about string
+	// injected says that cert-manager writes the caBundle.
+	injected bool
 	admissionregistrationv1.MutatingWebhook
 }
 
@@ -74,8 +75,9 @@ func (d *doctor) readWebhooks(ctx context.Context) {
 		all, err := readAll[admissionregistrationv1.MutatingWebhookConfiguration](ctx, d.client, admissionregistrationv1.SchemeGroupVersion.WithResource(kind+"s"), "", metav1.ListOptions{})
 		d.unlisted = errors.Join(d.unlisted, err)
 		for i := range all {
+			_, injected := all[i].Annotations["cert-manager.io/inject-ca-from"]
 			for _, w := range all[i].Webhooks {
-				switch w := (webhookEntry{kind + "/" + all[i].Name, w}); {
+				switch w := (webhookEntry{kind + "/" + all[i].Name, injected, w}); {
 				case !d.isOurs(&w):
 				case kind == mutatingKind:
 					d.mutating = append(d.mutating, w)
@@ -160,70 +162,40 @@ func (d *doctor) whileAway() string {
 // expiresSoon is as in the alert ConfigstampCertificateExpiresSoon.
 const expiresSoon = 48 * time.Hour
 
-// certificate looks at the authorities that the API server trusts, and at cert-manager's certificates.
-func (d *doctor) certificate(ctx context.Context) error {
-	all, err := readAll[struct {
-		metav1.ObjectMeta `json:"metadata"`
-		Status            struct {
-			NotAfter   metav1.Time        `json:"notAfter"`
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
-	}](ctx, d.client, schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}, d.installation, metav1.ListOptions{LabelSelector: ownLabel})
-	remedy := d.logs("webhook") // which keeps the caBundle, unless cert-manager does
-	if len(all) > 0 {
-		remedy = "kubectl describe certificates -n " + d.installation
-	}
+// certificate looks at the authorities by which the API server trusts the webhooks.
+func (d *doctor) certificate(context.Context) error {
 	for i := range d.mutating {
-		d.bundle(isError, &d.mutating[i], d.whileAway(), remedy)
+		d.authority(isError, &d.mutating[i], d.whileAway())
 	}
 	for i := range d.validating {
-		d.bundle(isWarning, &d.validating[i], "Users who edit a ConfigMap or Secret are not warned of what rolls out.", remedy)
+		d.authority(isWarning, &d.validating[i], "Users who edit a ConfigMap or Secret are not warned of what rolls out.")
 	}
-	for i := range all {
-		weight, text := d.expiry(all[i].Status.NotAfter.Time, "it")
-		ready := meta.FindStatusCondition(all[i].Status.Conditions, "Ready")
-		if text == "" && ready != nil && ready.Status != metav1.ConditionTrue {
-			weight, text = isWarning, "cert-manager says: "+ready.Message
-		}
-		if all[i].Status.NotAfter.IsZero() {
-			weight, text = isError, "it is not issued yet"
-		}
-		if text != "" {
-			d.find(weight, d.installation, "certificate/"+all[i].Name, text, "kubectl describe {of}")
-		}
-	}
-	return errors.Join(d.unlisted, err)
+	return d.unlisted
 }
 
-// expiry says that a certificate has expired or expires soon, "" if neither.
-func (d *doctor) expiry(end time.Time, what string) (weight weight, text string) {
-	switch left := end.Sub(d.now); {
-	case left < 0:
-		return isError, what + " expired " + duration.HumanDuration(-left) + " ago"
-	case left < expiresSoon:
-		return isWarning, what + " expires in " + duration.HumanDuration(left) + ", and should already have been renewed"
-	}
-	return "", ""
-}
-
-// bundle looks at the authority by which the API server trusts an entry. most is the weight of a finding at most.
-func (d *doctor) bundle(most weight, w *webhookEntry, then, remedy string) {
+// authority looks at the certificate authority of an entry. most is the weight of a finding at most.
+func (d *doctor) authority(most weight, w *webhookEntry, then string) {
 	var end time.Time
 	for block, rest := pem.Decode(w.ClientConfig.CABundle); block != nil; block, rest = pem.Decode(rest) {
 		if authority, err := x509.ParseCertificate(block.Bytes); err == nil && authority.NotAfter.After(end) {
 			end = authority.NotAfter
 		}
 	}
-	weight, text := d.expiry(end, "the certificate authority in its caBundle")
-	if end.IsZero() {
-		weight, text = isError, "its entries have no certificate as caBundle, so the API server does not trust the webhook"
+	weight, text, remedy := most, "", d.logs("webhook") // which keeps the caBundle, unless cert-manager does
+	if w.injected {
+		remedy = "kubectl describe certificates -n " + d.installation
 	}
-	if weight == isError {
-		weight, text = most, text+". "+then
+	switch left := end.Sub(d.now); {
+	case end.IsZero():
+		text = "its entries have no certificate as caBundle, so the API server does not trust the webhook. " + then
+	case left < 0:
+		text = "the certificate authority in its caBundle expired " + duration.HumanDuration(-left) + " ago. " + then
+	case left < expiresSoon:
+		weight, text = isWarning, "the certificate authority in its caBundle expires in "+duration.HumanDuration(left)+", and should already have been renewed"
+	default:
+		return
 	}
-	if text != "" {
-		d.find(weight, "", w.about, text, remedy)
-	}
+	d.find(weight, "", w.about, text, remedy)
 }
 
 // leadsFor is how old the leader's last renewal may be. It renews every 2 s.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -20,7 +21,6 @@ const (
 	ourSlice    = "/apis/discovery.k8s.io/v1/namespaces/configstamp/endpointslices/configstamp-abcde"
 	ourLease    = "/apis/coordination.k8s.io/v1/namespaces/configstamp/leases/configstamp-controller"
 	ourSettings = "/api/v1/namespaces/configstamp/configmaps/configstamp-settings"
-	ourCert     = "/apis/cert-manager.io/v1/namespaces/configstamp/certificates/configstamp"
 	shop        = "/api/v1/namespaces/shop"
 	webDeploy   = "/apis/apps/v1/namespaces/shop/deployments/web"
 	dbSet       = "/apis/apps/v1/namespaces/shop/statefulsets/db"
@@ -128,12 +128,11 @@ func TestDoctor_Finds(t *testing.T) {
 
 		"no caBundle":            {[]change{entry(func(e map[string]any) { delete(e["clientConfig"].(map[string]any), "caBundle") })}, []string{"error: mutatingwebhookconfiguration/configstamp: its entries have no certificate"}},
 		"nonsense as a caBundle": {[]change{entry(func(e map[string]any) { e["clientConfig"].(map[string]any)["caBundle"] = "bm9uc2Vuc2U=" })}, []string{"error: mutatingwebhookconfiguration/configstamp: its entries have no certificate"}},
+		"no caBundle, injected":  {[]change{annotated(ourWebhooks, "cert-manager.io/inject-ca-from", "configstamp/configstamp"), entry(func(e map[string]any) { delete(e["clientConfig"].(map[string]any), "caBundle") })}, []string{"error: mutatingwebhookconfiguration/configstamp: its entries have no certificate", "kubectl describe certificates -n configstamp"}},
 		"no caBundle to warn":    {[]change{entriesOf(ourWarnings, func(e map[string]any) { delete(e["clientConfig"].(map[string]any), "caBundle") })}, []string{warning + "validatingwebhookconfiguration/configstamp: its entries have no certificate", "are not warned of what rolls out"}},
-		"an expired certificate": {[]change{set(ourCert, "2026-11-21T03:00:00Z", "status", "notAfter")}, []string{"error: certificate/configstamp in namespace configstamp: it expired 24h ago", "kubectl describe certificate/configstamp -n configstamp"}},
-		"a certificate's end":    {[]change{set(ourCert, "2026-11-23T03:00:00Z", "status", "notAfter")}, []string{warning + "certificate/configstamp in namespace configstamp: it expires in 24h"}},
-		"not issued":             {[]change{set(ourCert, map[string]any{}, "status")}, []string{"error: certificate/configstamp in namespace configstamp: it is not issued yet"}},
-		"not ready":              {[]change{set(ourCert, []any{map[string]any{"type": "Ready", "status": "False", "message": "Issuing certificate as Secret does not exist"}}, "status", "conditions")}, []string{warning + "certificate/configstamp in namespace configstamp: cert-manager says: Issuing certificate"}},
-		"no cert-manager":        {[]change{remove(ourCert)}, nil},
+
+		"an expired authority":   {[]change{func(_ *testing.T, s *fakecluster.Server) { s.Now = time.Date(2037, 1, 1, 0, 0, 0, 0, time.UTC) }}, []string{"error: mutatingwebhookconfiguration/configstamp: the certificate authority in its caBundle expired", "kubectl logs -n configstamp"}},
+		"an authority that ends": {[]change{func(_ *testing.T, s *fakecluster.Server) { s.Now = time.Date(2036, 11, 19, 0, 0, 0, 0, time.UTC) }}, []string{warning + "mutatingwebhookconfiguration/configstamp, validatingwebhookconfiguration/configstamp: the certificate authority in its caBundle expires in 14h"}},
 
 		"no lease":           {[]change{remove(ourLease)}, []string{"error: lease/configstamp-controller in namespace configstamp: it does not exist"}},
 		"no leader":          {[]change{set(ourLease, "", "spec", "holderIdentity")}, []string{"error: lease/configstamp-controller in namespace configstamp: no controller leads"}},
