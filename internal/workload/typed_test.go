@@ -63,6 +63,12 @@ func sameTyped(t *testing.T, kind *workload.Kind, raw []byte) {
 	}
 }
 
+// What the objects of other tests lack.
+func TestOf_SaysWhatJSONDoes(t *testing.T) {
+	sameTyped(t, kindNamed(t, "StatefulSet"), []byte(`{"metadata":{"generation":2},"status":{"observedGeneration":2,"conditions":[{"type":"ReplicaFailure","status":"True","reason":"FailedCreate"}]}}`))
+	sameTyped(t, kindNamed(t, "CronJob"), []byte(`{"metadata":{"name":"c","generateName":"c-","ownerReferences":[{"apiVersion":"serving.knative.dev/v1","kind":"Service","name":"s","uid":"u","controller":true}]}}`))
+}
+
 func TestOf_AnotherType(t *testing.T) {
 	for _, whole := range []runtime.Object{nil, &metav1.Status{Message: "hunter2"}, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "hunter2"}}} {
 		object, status, err := kindNamed(t, "Deployment").Of(whole)
