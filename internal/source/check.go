@@ -23,7 +23,7 @@ const (
 )
 
 const (
-	// listFrom is from how many sources of one kind on a LIST tells their versions. It
+	// listFrom is from how many sources of one kind on a LIST reads their versions. It
 	// costs the API server less than so many single reads, unless the namespace holds more
 	// than listWithin times as many.
 	listFrom   = 64
@@ -169,7 +169,7 @@ func together(n, atOnce int, do func(i int)) {
 }
 
 // versions are the present resourceVersions of sources of which there are so many that a
-// LIST is less work than a read of each. What it does not tell is read: so it is not waited
+// LIST is less work than a read of each. What it does not return is read: so it is not waited
 // for longer than half of the time that is left, or, where they are very many, seven eighths.
 func (c *Checker) versions(ctx context.Context, namespace string, sources []checksum.Source) map[checksum.Source]string {
 	if len(sources) < listFrom {
@@ -251,7 +251,7 @@ func notProven(namespace string, sources []checksum.Source, failures []error) er
 	return fmt.Errorf("checking %s in namespace %q: %w: %w", strings.Join(names, ", "), namespace, ErrNotProven, first)
 }
 
-// present is the present record of one source, of which a LIST may have told the version.
+// present is the present record of one source, of which a LIST may have returned the version.
 func (c *Checker) present(ctx context.Context, by *sharing[Record], namespace string, source checksum.Source, versions map[checksum.Source]string) (Record, error) {
 	switch {
 	case !source.Nameable():

@@ -1,4 +1,4 @@
-// Package source knows what the cluster's ConfigMaps and Secrets hold now, and
+// Package source holds what is in the cluster's ConfigMaps and Secrets now, and
 // what the pods of SecretProviderClasses report of them: per source its version and
 // the checksums of its keys, never the content.
 //
@@ -10,7 +10,7 @@
 //
 // It must not know what a workload is, which keys count, or what a digest is
 // for: that is package checksum's. Start reading at record.go, then condense.go,
-// store.go, sink.go, check.go, version.go and share.go (one read for all who ask
+// store.go, sink.go, check.go, version.go and share.go (one read for all requests
 // together); provided.go is what SecretProviderClasses need. Snapshots (package snapshot) are
 // no sources, and lie in caches of their own (snapshots.go).
 //

@@ -6,7 +6,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 )
 
-// immutable knows which sources are immutable, and what those held that are gone: a kubelet
+// immutable holds which sources are immutable, and what those held that are gone: a kubelet
 // never reads one of them again while a pod on its node uses it, also when another object has
 // its name (kubernetes/pkg/kubelet/util/manager). It does not outlive the process.
 type immutable struct {
@@ -35,7 +35,7 @@ func (i *immutable) put(at types.NamespacedName, o *object) (anew bool) {
 func (i *immutable) gone(at types.NamespacedName, held *checksum.Content) {
 	if _, known := i.were[at]; !known && i.are[at] {
 		if len(i.were) >= mostGone {
-			clear(i.were) // people are not told then
+			clear(i.were) // then nothing is reported
 		}
 		i.were[at] = held.Fingerprint()
 	}

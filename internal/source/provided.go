@@ -66,8 +66,8 @@ func (c *condenser) report(whole runtime.Object) (*report, bool) {
 }
 
 // classes is what SecretProviderClasses hold, by what their pods report: what the
-// newest report says, for as long as anybody reports. That a pod goes, and its
-// report with it, says nothing of the class; so what it holds never goes back to
+// newest report says, as long as there is one. The removal of a pod, and of its
+// report, says nothing of the class; so what it holds never goes back to
 // what older pods reported before.
 type classes struct {
 	changed onChange
@@ -92,7 +92,7 @@ func newClasses(changed onChange) *classes {
 	return &classes{changed: changed, namespaces: map[string]provided{}}
 }
 
-// Filled is always true: where nobody reports, that is all there is to know.
+// Filled is always true: without a report, that is all there is to know.
 func (c *classes) Filled() bool { return true }
 
 func (c *classes) get(namespace, name string) (Record, bool) {
@@ -188,7 +188,7 @@ func (c *classes) replace(namespace string, reports []*report) {
 	maps.Copy(c.namespaces, next.namespaces)
 	c.mu.Unlock()
 	for name, classes := range differing(before, next.namespaces) {
-		c.tell(name, classes)
+		c.notify(name, classes)
 	}
 }
 
@@ -208,14 +208,14 @@ func differing(before, after map[string]provided) map[string][]string {
 	return found
 }
 
-func (c *classes) tell(namespace string, changed []string) {
+func (c *classes) notify(namespace string, changed []string) {
 	for _, name := range changed {
 		c.changed(namespace, checksum.Source{Kind: checksum.SecretProviderClass, Name: name}, nil)
 	}
 }
 
 // reportSink takes what one watch brings: the statuses of one namespace, or of all. As
-// in a sink, an event that is not newer than the one before tells of something known,
+// in a sink, an event that is not newer than the one before repeats something known,
 // and a list is the truth.
 type reportSink struct {
 	follow.Store[*report]
@@ -232,7 +232,7 @@ func newReportSink(classes *classes, namespace string) *reportSink {
 func (s *reportSink) event(r *report, deleted bool) {
 	if !known(r.resourceVersion, s.newest) {
 		s.newest = r.resourceVersion
-		s.classes.tell(r.namespace, s.classes.take(r, deleted))
+		s.classes.notify(r.namespace, s.classes.take(r, deleted))
 	}
 }
 
@@ -258,7 +258,7 @@ func (c *classes) resource(cfg *rest.Config, namespaces []string) discovery.Reso
 			running.Go(func() { newReportSink(c, namespace).Run(ctx, client) })
 		}
 		running.Wait()
-		c.replace(metav1.NamespaceAll, nil) // nobody reports any more
+		c.replace(metav1.NamespaceAll, nil) // there are no reports any more
 		return nil
 	}}
 }

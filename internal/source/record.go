@@ -22,7 +22,7 @@ type Record struct {
 	// ResourceVersion is metadata.resourceVersion.
 	ResourceVersion string
 	// Written is when data or binaryData was last written, in whole seconds, as
-	// far as managedFields tell: the newest time among the entries that own some
+	// far as managedFields say: the newest time among the entries that own some
 	// of it, zero when none does. It can be later than the truth, as an entry
 	// has one time for all fields that its manager owns.
 	Written time.Time
@@ -44,7 +44,7 @@ func (r Record) GoString() string { return r.String() }
 // MarshalLog does what String does, for structured logs.
 func (r Record) MarshalLog() any { return r.String() }
 
-// sameFor reports whether nothing changed that anybody acts on.
+// sameFor reports whether nothing changed that matters to a caller.
 func (r Record) sameFor(other Record) bool {
 	return r.Content.Equal(other.Content)
 }

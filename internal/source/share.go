@@ -10,8 +10,8 @@ import (
 )
 
 // sharing answers requests for one thing that come together by one read. A read
-// proves what there is for everybody who asked before it began; who asks while one is
-// under way waits for the next. So a source that a thousand workloads use is read a few
+// proves what there is for all requests from before it began; a request that comes while
+// one is under way waits for the next. So a source that a thousand workloads use is read a few
 // times, not a thousand, when they all roll. It bounds how many reads are under way.
 type sharing[T any] struct {
 	timeout time.Duration // of one read, and of the wait for its slot
@@ -36,7 +36,7 @@ type line[T any] struct{ next *read[T] }
 
 type read[T any] struct {
 	done    chan struct{}
-	waiters int // who have not given up
+	waiters int // those that have not given up
 	found   T
 	err     error
 }
@@ -80,13 +80,13 @@ func (s *sharing[T]) join(ctx context.Context, at place, look func(context.Conte
 	return l.next
 }
 
-// serve reads until nobody waits.
+// serve reads until there are no waiters.
 func (s *sharing[T]) serve(ctx context.Context, at place, l *line[T], look func(context.Context) (T, error)) {
 	for waiting := true; waiting; waiting = s.waits(at, l) {
 		err := s.enter(ctx)
 		current, wanted := s.begin(l)
 		if current.err = err; err == nil {
-			if wanted { // else everybody has given up: it would be work for nobody
+			if wanted { // else all have given up
 				current.found, current.err = s.once(ctx, at, look)
 			}
 			<-s.slots
@@ -112,7 +112,7 @@ func (s *sharing[T]) enter(ctx context.Context) error {
 	}
 }
 
-// begin begins the read for all who have asked until now, if anybody still waits.
+// begin begins the read for all requests until now, if one of them still waits.
 func (s *sharing[T]) begin(l *line[T]) (current *read[T], wanted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *sharing[T]) begin(l *line[T]) (current *read[T], wanted bool) {
 	return current, current.waiters > 0
 }
 
-// waits reports whether somebody has asked since the last read began.
+// waits reports whether there is a request since the last read began.
 func (s *sharing[T]) waits(at place, l *line[T]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +132,8 @@ func (s *sharing[T]) waits(at place, l *line[T]) bool {
 	return true
 }
 
-// once reads in bounded time. A panic is an error of those who wait, not the end
-// of the process: nobody above this goroutine could recover it.
+// once reads in bounded time. A panic is an error for the waiters, not the end
+// of the process: nothing above this goroutine could recover it.
 func (s *sharing[T]) once(ctx context.Context, at place, look func(context.Context) (T, error)) (found T, err error) {
 	timed, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

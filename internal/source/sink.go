@@ -21,7 +21,7 @@ import (
 //
 // What it holds never goes back. A watch delivers the events of one resource in
 // order, and what it began with holds everything up to newest, so an event that
-// is not newer than that, or than the event before, tells of something known,
+// is not newer than that, or than the event before, repeats something known,
 // deletions included; a per-source comparison would let such an event bring
 // back a source that was deleted since. Replace is the exception: the Reflector
 // asks for it at a consistent read, so it is the truth even when
@@ -36,7 +36,7 @@ type sink struct {
 	count   int
 	newest  string // resourceVersion
 	listed  time.Time
-	// findings are what people should know of few of them.
+	// findings are those of few of them.
 	findings  map[types.NamespacedName][]checksum.Finding
 	immutable immutable
 	// snapshots are no sources.
@@ -99,7 +99,7 @@ func (s *sink) namespaces(name string) (namespaces []string) {
 	return namespaces
 }
 
-// found is what people should know of sources.
+// found returns the findings of sources.
 func (s *sink) found() map[types.NamespacedName][]checksum.Finding {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -116,7 +116,7 @@ func (s *sink) event(o *object, deleted bool) {
 	}
 }
 
-// apply reports whether anything changed that others are told of, of sources and of
+// apply reports whether anything changed that callers are notified of, of sources and of
 // snapshots, and what the source held before.
 func (s *sink) apply(o *object, deleted bool) (was *checksum.Content, news, snapshots bool) {
 	s.mu.Lock()
@@ -244,7 +244,7 @@ type change struct {
 	was             *checksum.Content
 }
 
-// differences lists what others are told of when next replaces s. It reads
+// differences lists what callers are notified of when next replaces s. It reads
 // without a lock, as only the Reflector, which calls it, writes.
 func (s *sink) differences(next *sink) []change {
 	var changes []change

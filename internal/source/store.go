@@ -32,10 +32,10 @@ type Options struct {
 	Namespaces []string
 	// ConfigMapsAlone leaves Secrets out: none is watched, and none can be read.
 	ConfigMapsAlone bool
-	// Classes tells whether the API server serves what the pods of
+	// Classes returns whether the API server serves what the pods of
 	// SecretProviderClasses report; nil: that is not watched.
 	Classes discovery.Client
-	// Clock is what LastProgress is told by; nil means the real one.
+	// Clock gives the times of LastProgress; nil means the real one.
 	Clock clock.PassiveClock
 }
 
@@ -119,7 +119,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 // state, or a later one, by then.
 //
 // There is no call during the initial fill of a kind (and namespace, when only
-// some are watched): whoever needs that looks at everything once HasSynced, and OnFilled.
+// some are watched): a caller that needs that looks at everything once HasSynced, and OnFilled.
 // What changes while the API server could not be watched is called for after
 // the next fill. Of SecretProviderClasses there is a call for the first report too,
 // as HasSynced does not wait for it. It must be called before Run.
@@ -147,7 +147,7 @@ func (s *Store) filled(namespace string) {
 	}
 }
 
-// onChange is told of a source that has changed, and of what it held before.
+// onChange receives a source that has changed, and what it held before.
 type onChange func(namespace string, source checksum.Source, was *checksum.Content)
 
 // Run watches until ctx ends, and comes back by itself from whatever the API
@@ -167,9 +167,9 @@ func (s *Store) Run(ctx context.Context) error {
 func resourceOf(kind checksum.Kind) string { return string(kind) + "s" }
 
 // HasSynced reports whether the initial fill is complete, SecretProviderClasses
-// aside: of those nothing is known until somebody reports. Of given namespaces
+// aside: of those nothing is known until the first report. Of given namespaces
 // those do not count that the API server refuses, as it does when one is gone:
-// the others do not wait for them, and Cached knows nothing of them.
+// the others do not wait for them, and Cached has nothing of them.
 func (s *Store) HasSynced() bool {
 	filled := false
 	for _, sink := range s.sinks {
@@ -181,7 +181,7 @@ func (s *Store) HasSynced() bool {
 	return filled
 }
 
-// LastProgress is when the watch of ConfigMaps or Secrets that has been silent longest last told
+// LastProgress is when the watch of ConfigMaps or Secrets that has been silent longest last delivered
 // anything; zero until each has.
 func (s *Store) LastProgress() time.Time { return follow.Oldest(s.progress()...) }
 
@@ -225,11 +225,11 @@ func (s *Store) Content(namespace string, source checksum.Source) *checksum.Cont
 	return record.Content
 }
 
-// believedFor is how long a Secret that is not watched is believed to be there: no watch tells
-// when it goes.
+// believedFor is how long a Secret that is not watched is believed to be there: no watch shows
+// its removal.
 const believedFor = 10 * time.Minute
 
-// Confirm asks the API server whether a source that memory lacks is there all the same, as a Secret that
+// Confirm asks the API server whether a source that is missing in memory is there all the same, as a Secret that
 // is not watched. Content says so from then on.
 func (s *Store) Confirm(ctx context.Context, namespace string, source checksum.Source) error {
 	record, err := s.read(ctx, namespace, source)
@@ -276,7 +276,7 @@ func (s *Store) Version(namespace string, source checksum.Source) string {
 	return record.ResourceVersion
 }
 
-// Findings calls yield with each source of which people should know something, such as
+// Findings calls yield with each source that has something to report, such as
 // settings that cannot be read.
 func (s *Store) Findings(yield func(namespace string, source checksum.Source, found []checksum.Finding)) {
 	for _, sink := range s.sinks {

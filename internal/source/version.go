@@ -51,7 +51,7 @@ func (r *reader) version(ctx context.Context, namespace string, source checksum.
 }
 
 // The first page is of firstPage sources, the next of as many as make about pageBytes, as
-// far as the last one tells: annotations may be long, 256 KiB for each, and managedFields
+// far as the last one shows: annotations may be long, 256 KiB for each, and managedFields
 // longer. An answer of more than mostBytes is not read.
 const (
 	firstPage   = 16

@@ -13,7 +13,7 @@ import (
 
 // OtherChanges names the fields, other than our annotations on the workload itself
 // and the API server's own bookkeeping, in which two versions of it differ. Ours on
-// the template count: a recording that changes one would roll the workload. An error tells
+// the template count: a recording that changes one would roll the workload. An error means
 // that one is no JSON object.
 func (k *Kind) OtherChanges(before, after []byte) ([]string, error) {
 	var objects [2]map[string]any
@@ -45,7 +45,7 @@ type difference struct {
 	paths []string
 }
 
-// longestPath is how much of a path is told, in bytes: values may lie deep in each other.
+// longestPath is how much of a path is returned, in bytes: values may lie deep in each other.
 const longestPath = 512
 
 func (d *difference) compare(was, is any) {

@@ -36,25 +36,25 @@ type Kind struct {
 	// CreateOnly kinds are stamped when they are created and never again: a
 	// template that changes later restarts nothing, or may not change at all.
 	CreateOnly bool
-	// Immutable tells that the API server refuses every change of the template, so that an
+	// Immutable reports whether the API server refuses every change of the template, so that an
 	// update which drops a stamp would fail.
 	Immutable bool
-	// Restarts tells that a change of the template restarts pods; else it
+	// Restarts reports whether a change of the template restarts pods; else it
 	// counts for later runs.
 	Restarts bool
-	// Custom tells that the cluster may not serve the kind, and that its objects own
+	// Custom kinds may be missing in the cluster, and their objects own
 	// what they make, Deployments too.
 	Custom bool
 	// Owner is the kind of the objects of the group that own what is made, where
-	// others of the group own what nobody rolls for us; "" is all of them.
+	// others of the group own what is not rolled for us; "" is all of them.
 	Owner string
-	// Borrows tells that an object may run the pod template of another workload: TemplateOf.
+	// Borrows reports whether an object may run the pod template of another workload: TemplateOf.
 	Borrows bool
 	// Progress is the type of the status condition whose lastUpdateTime (else
-	// lastTransitionTime) tells when the newest revision became current; "" where
+	// lastTransitionTime) says when the newest revision became current; "" where
 	// there is none.
 	Progress string
-	// Signs is what else tells how far a rollout is.
+	// Signs is what else says how far a rollout is.
 	Signs Signs
 
 	shape reflect.Type
@@ -70,7 +70,7 @@ func (k *Kind) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Name}
 }
 
-// String names the kind for people: deployments.apps.
+// String names the kind for users: deployments.apps.
 func (k *Kind) String() string {
 	return strings.TrimSuffix(k.Resource+"."+k.Group, ".")
 }
@@ -85,11 +85,11 @@ func Builtin() Table {
 		// k8s.io/api/apps/v1, DeploymentProgressing; its reasons: k8s.io/kubernetes/pkg/controller/deployment/util
 		kind("apps", "deployments", "Deployment", template, false, true).
 			short("deploy").making(replicaSet).keeping(replicaSet).
-			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable"}),
+			reporting("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable"}),
 		kind("apps", "statefulsets", "StatefulSet", template, false, true).
-			short("sts").keeping(controllerRevision).telling("", Signs{Counts: CountsReplicas, Ordered: true}),
+			short("sts").keeping(controllerRevision).reporting("", Signs{Counts: CountsReplicas, Ordered: true}),
 		kind("apps", "daemonsets", "DaemonSet", template, false, true).
-			short("ds").keeping(controllerRevision).telling("", Signs{Counts: CountsNodes}),
+			short("ds").keeping(controllerRevision).reporting("", Signs{Counts: CountsNodes}),
 		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false).
 			short("cj").making("Job"),
 		kind("batch", "jobs", "Job", template, true, false).immutable(),
@@ -113,14 +113,14 @@ func Known() Table {
 		// operator and Argo Events own Deployments, and are of the same group.
 		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template).ownedBy("Rollout").borrowing(true).
 			short("ro").making(replicaSet).keeping(replicaSet).
-			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable",
+			reporting("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable",
 				Phases: map[string]Phase{"Healthy": RolledOut, "Degraded": Failed, "Error": Failed, "Paused": Suspended}}),
 		// github.com/openshift/library-go/pkg/apps/appsutil, NewRcAvailableReason
 		custom("apps.openshift.io", "v1", "deploymentconfigs", "DeploymentConfig", template).short("dc").making("ReplicationController").
-			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicationControllerAvailable", Trigger: "ConfigChange"}),
-		// A UnitedDeployment, which nobody rolls for us, owns Deployments and StatefulSets.
-		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template).ownedBy("CloneSet").short("clone").keeping(controllerRevision).telling("", Signs{Counts: CountsReplicas}),
-		custom("serving.knative.dev", "v1", "services", "Service", template).short("ksvc").telling("Ready", Signs{Deadline: true}),
+			reporting("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicationControllerAvailable", Trigger: "ConfigChange"}),
+		// A UnitedDeployment, which is not rolled for us, owns Deployments and StatefulSets.
+		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template).ownedBy("CloneSet").short("clone").keeping(controllerRevision).reporting("", Signs{Counts: CountsReplicas}),
+		custom("serving.knative.dev", "v1", "services", "Service", template).short("ksvc").reporting("Ready", Signs{Deadline: true}),
 	}
 }
 
@@ -172,8 +172,8 @@ func (k *Kind) Pins() bool { return k.KeepsRevisions() || k.Revisions != "" && k
 // revisions, as they change.
 func (k *Kind) CopiesAnnotations() bool { return k.Revisions == replicaSet }
 
-// telling is the row with what tells of its rollouts.
-func (k *Kind) telling(progress string, signs Signs) *Kind {
+// reporting is the row with what says how far its rollouts are.
+func (k *Kind) reporting(progress string, signs Signs) *Kind {
 	k.Progress, k.Signs = progress, signs
 	return k
 }
@@ -206,8 +206,8 @@ func (k *Kind) Named(name string) *Kind {
 // ParseKind reads a custom kind from
 // "group/version/resource=path.to.template[,rollout=Condition]", such as
 // "argoproj.io/v1alpha1/rollouts=spec.template,rollout=Progressing"; the condition
-// is the kind's Progress: True tells that the newest revision is rolled out, False
-// that it failed. A resource of Known keeps what its row tells of rollouts, unless
+// is the kind's Progress: True says that the newest revision is rolled out, False
+// that it failed. A resource of Known keeps what its row says of rollouts, unless
 // another condition is asked for. Its objects' own name of the kind is not known
 // yet: it goes by the resource's.
 func ParseKind(text string) (*Kind, error) {
@@ -241,9 +241,9 @@ func ParseKind(text string) (*Kind, error) {
 		kind.Short, kind.Makes, kind.Revisions = known.Short, known.Makes, known.Revisions
 	}
 	if found && (!hasOption || progress == known.Progress) {
-		return kind.ownedBy(known.Owner).borrowing(known.Borrows).telling(known.Progress, known.Signs), nil
+		return kind.ownedBy(known.Owner).borrowing(known.Borrows).reporting(known.Progress, known.Signs), nil
 	}
-	return kind.telling(progress, Signs{}), nil
+	return kind.reporting(progress, Signs{}), nil
 }
 
 // fieldName is what a field of a custom resource may be called here.

@@ -122,7 +122,7 @@ func plain(err error) error {
 }
 
 // known is the beginning of a path that is the API's own words; what follows,
-// such as the key of an annotation, is somebody's.
+// such as the key of an annotation, is a user's.
 func known(pointer jsontext.Pointer) string {
 	var names []string
 	for name := range pointer.Tokens() {
@@ -222,7 +222,7 @@ func (o *Object) References() ([]checksum.Reference, error) {
 }
 
 // TemplateWritten is when the pod template was last written, as far as the
-// object's managedFields tell: the newest time of an entry that owns a field of
+// object's managedFields say: the newest time of an entry that owns a field of
 // it. It may be later than the write itself when its writer wrote other fields
 // afterwards; zero when nothing is known. by is the field manager of that entry.
 func (k *Kind) TemplateWritten(raw []byte) (newest time.Time, by string) {
@@ -265,7 +265,7 @@ type managedFields struct {
 	Fields      jsontext.Value `json:"fieldsV1"`
 }
 
-// writes reports whether an entry owns something at a path, and tells when.
+// writes reports whether an entry owns something at a path, and has a time.
 func (m *managedFields) writes(path []string) bool {
 	return m.Time != nil && m.Subresource == "" && owns(m.Fields, path)
 }

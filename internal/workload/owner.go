@@ -14,7 +14,7 @@ func hashOf(labels map[string]string) string {
 }
 
 // MadeBy reports whether a pod that a workload's selector finds is the workload's, as far as its
-// controller tells: pods of others may have the same labels. One without a controller is about
+// controller says: pods of others may have the same labels. One without a controller is about
 // to get one. What is of no kind of the table may stand between, and between a custom resource
 // and its pods anything.
 func (t Table) MadeBy(ref Ref, uid types.UID, pod *Pod) bool {

@@ -54,7 +54,7 @@ type Pod struct {
 	Ready bool
 	// Finished pods will not run again: status.phase is Succeeded or Failed.
 	Finished bool
-	// Restarted tells that a container of any sort has been restarted.
+	// Restarted reports whether a container of any sort has been restarted.
 	Restarted bool
 	// Crashed reports that a container of any sort has ended last with an exit code other than 0.
 	Crashed bool
@@ -62,7 +62,7 @@ type Pod struct {
 
 // Carries reports whether the pod was made from a template with exactly these
 // stamps of ours, which every controller copies to its pods with the template's
-// other annotations. No stamps tell nothing: then it is false.
+// other annotations. Without stamps it is false.
 func (p *Pod) Carries(stamps map[string]string) bool {
 	return len(stamps) > 0 && maps.Equal(p.Stamps, stamps)
 }
@@ -282,7 +282,7 @@ func isTrouble(reason string) bool {
 
 // Selector reads from JSON the label selector of an object's pods (spec.selector),
 // as a query of the API writes it; "" when the object has none, or an empty one,
-// and its pods cannot be told from others. It may be a LabelSelector or, as in a
+// and its pods cannot be distinguished from others. It may be a LabelSelector or, as in a
 // DeploymentConfig, a plain map of labels.
 func (k *Kind) Selector(raw []byte) (string, error) {
 	var object struct {

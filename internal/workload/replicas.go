@@ -13,7 +13,7 @@ import (
 type numbers struct {
 	wanted, held     int64 // held are those of wanted that a partition keeps at the old revision
 	total            int64
-	updated, working int64 // working: updated, and as ready or available as the status tells
+	updated, working int64 // working: updated, and as ready or available as the status says
 	available        int64
 }
 
@@ -30,9 +30,9 @@ func (s *Signs) count(o *report) (numbers, error) {
 			n.wanted = int64(*o.Spec.Replicas)
 		}
 		n.working = n.updated
-		for _, told := range []*int32{status.UpdatedReadyReplicas, status.UpdatedAvailableReplicas} {
-			if told != nil {
-				n.working = min(n.working, int64(*told))
+		for _, counted := range []*int32{status.UpdatedReadyReplicas, status.UpdatedAvailableReplicas} {
+			if counted != nil {
+				n.working = min(n.working, int64(*counted))
 			}
 		}
 		var err error
@@ -71,7 +71,7 @@ func (s *strategy) held(wanted int64) (int64, error) {
 }
 
 // missing is at least how many replicas are not of the newest revision and available,
-// though they shall be; a status that does not tell of both together may hide some.
+// though they shall be; a status that does not count both together may hide some.
 func (n numbers) missing() int64 {
 	return max(n.wanted-n.held-n.working, n.wanted-n.available, 0)
 }

@@ -23,7 +23,7 @@ type Revision struct {
 	// Owner is the workload that controls it, "" for none.
 	Owner    types.UID
 	Template Template
-	// Idle tells that it is a ReplicaSet that is to have no pods.
+	// Idle reports whether it is a ReplicaSet that is to have no pods.
 	Idle bool
 }
 

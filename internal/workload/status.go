@@ -12,33 +12,33 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Phase is how far the newest revision of an object is, as its status tells.
+// Phase is how far the newest revision of an object is, as its status says.
 type Phase uint8
 
 const (
-	// Unreported objects cannot tell, or have nothing to tell: then Status.Waits says
+	// Unreported objects cannot report, or have nothing to report: then Status.Waits says
 	// why.
 	Unreported Phase = iota
 	// Rolling objects have a controller that is not done, or has not looked yet.
 	Rolling
-	// RolledOut tells that all replicas that shall run the newest revision do, and
-	// that all are available, those too that a partition keeps back.
+	// RolledOut objects have all replicas at the newest revision that shall run it, and
+	// all available, those too that a partition keeps back.
 	RolledOut
 	// Failed is what the object's own controller says.
 	Failed
 	// Suspended rollouts have begun, and stand at a pause of their own strategy, such as
-	// a step of a canary, or a promotion: a person ends the pause, or its time does. They
+	// a step of a canary, or a promotion: a user ends the pause, or its time does. They
 	// are neither under way nor proven.
 	Suspended
 )
 
 // Status is how far an object is on its way to its newest revision. The zero value
-// of a time, a number or a text tells that the object does not say it.
+// of a time, a number or a text means that the object does not say it.
 type Status struct {
 	// Current is when the newest revision became current: lastUpdateTime of the
 	// kind's Progress condition, else its lastTransitionTime.
 	Current time.Time
-	// FailedAt is when that condition became False, if it is what tells of the
+	// FailedAt is when that condition became False, if it is what reports the
 	// failure: its lastTransitionTime, else its lastUpdateTime. A Deployment that is
 	// taken back to a revision that it still has a ReplicaSet of can show the failure
 	// of the revision before for a moment: then this time is before the change.
@@ -49,7 +49,7 @@ type Status struct {
 	Why string
 	// Waits says why no pod starts by a new template, in words that continue a
 	// sentence, such as "it is paused"; "" for every other phase, and for kinds that
-	// tell nothing of rollouts.
+	// report nothing of rollouts.
 	Waits string
 	// StatusHash is a hash of the status of a custom kind that does not say which
 	// generation its status speaks of: while it stays the same, the status may speak
@@ -69,12 +69,12 @@ type Status struct {
 	// available, and are not; 0 when rolled out, and for kinds that count none.
 	Missing int32
 	Phase   Phase
-	// Old tells that replicas of an older revision are left that shall go, or, of nodes, that
+	// Old reports whether replicas of an older revision are left that are to be removed, or, of nodes,
 	// some have none of the newest one; false when rolled out, and for kinds that count none.
 	Old bool
-	// Gentle tells of a rolling update that keeps some of two or more available replicas.
+	// Gentle reports a rolling update that keeps some of two or more available replicas.
 	Gentle bool
-	// Recreates tells that all pods may end before new ones come (Recreate, or a maxUnavailable of all),
+	// Recreates reports whether all pods may end before new ones come (Recreate, or a maxUnavailable of all),
 	// so that it may be unavailable meanwhile.
 	Recreates bool
 	// Deadline reports whether the object's own controller says when its rollout takes too long.
@@ -83,10 +83,10 @@ type Status struct {
 	// scaling: then Phase is Rolling, Updated is 0, and Available is that of before.
 	Behind  bool
 	PerNode bool // there is one replica for each node
-	// Refused tells that the condition ReplicaFailure is True with the reason FailedCreate: the API
+	// Refused reports whether the condition ReplicaFailure is True with the reason FailedCreate: the API
 	// server refuses the pods, for example because of a quota or PodSecurity.
 	Refused bool
-	// Ordered tells that a StatefulSet replaces no pod while another one is not ready
+	// Ordered reports whether a StatefulSet replaces no pod while another one is not ready
 	// (podManagementPolicy OrderedReady): also not one that is broken, by a template that
 	// is mended.
 	Ordered bool
@@ -109,7 +109,7 @@ const (
 type Counts uint8
 
 const (
-	// NoCounts kinds tell by their condition alone, if the table names one.
+	// NoCounts kinds report by their condition alone, if the table names one.
 	NoCounts Counts = iota
 	// CountsReplicas kinds have the fields of a Deployment, StatefulSet or CloneSet:
 	// spec.replicas is how many are wanted, status.updatedReplicas,
@@ -121,8 +121,8 @@ const (
 )
 
 // Signs is the part of a row of the table that says by what a rollout is known to
-// be done or failed, beside Kind.Progress: a Progress condition that is False tells
-// of a failure, and one that is True of success where nothing is counted.
+// be done or failed, beside Kind.Progress: a Progress condition that is False reports
+// a failure, and one that is True success where nothing is counted.
 type Signs struct {
 	// Over is the reason of a Progress condition that stays when a rollout has ended
 	// well: from then on the controller gives no deadline, even when pods become
@@ -137,12 +137,12 @@ type Signs struct {
 	// Trigger is the type that spec.triggers has to name for a change of the template to
 	// restart pods; "" where nothing has to. No list at all has it by default.
 	Trigger string
-	// Deadline tells that the kind's controller calls a rollout that takes too long
+	// Deadline reports whether the kind's controller calls a rollout that takes too long
 	// failed, unless spec.progressDeadlineSeconds switches that off (2147483647).
 	Deadline bool
 }
 
-// statement is what an object tells by a condition alone. Nothing else is read, for
+// statement is what an object reports by a condition alone. Nothing else is read, for
 // in a custom kind that is not known its other fields may mean anything.
 type statement struct {
 	Metadata struct {
@@ -154,7 +154,7 @@ type statement struct {
 	} `json:"status"`
 }
 
-// report is what an object of a kind that counts replicas tells.
+// report is what an object of a kind that counts replicas reports.
 type report struct {
 	Metadata struct {
 		Generation int64 `json:"generation"`
@@ -200,7 +200,7 @@ type condition struct {
 }
 
 // generation is an observedGeneration: a number, or its text (Argo). Anything else
-// (a hash, in old versions of Argo) tells nothing, and counts as the newest.
+// (a hash, in old versions of Argo) says nothing, and counts as the newest.
 type generation int64
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -219,10 +219,10 @@ func (g *generation) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 }
 
 // before reports whether something was observed before a generation was written;
-// an absent or zero observedGeneration does not tell.
+// an absent or zero observedGeneration says nothing.
 func (g generation) before(written int64) bool { return g > 0 && int64(g) < written }
 
-func (g generation) told() bool { return g > 0 && g < math.MaxInt64 } // as a number
+func (g generation) reported() bool { return g > 0 && g < math.MaxInt64 } // as a number
 
 // firstTime is the first of some times that is one (RFC 3339), else zero.
 func firstTime(texts ...string) time.Time {
@@ -243,9 +243,9 @@ func (k *Kind) Status(raw []byte) (Status, error) {
 	case !k.Restarts || k.Progress == "" && k.Signs.Counts == NoCounts:
 		err = unmarshal(raw, &struct{}{})
 	case k.Signs.Counts == NoCounts:
-		var told statement
-		err = unmarshal(raw, &told)
-		o.Metadata, o.Status.Observed, o.Status.Conditions = told.Metadata, told.Status.Observed, told.Status.Conditions
+		var read statement
+		err = unmarshal(raw, &read)
+		o.Metadata, o.Status.Observed, o.Status.Conditions = read.Metadata, read.Status.Observed, read.Status.Conditions
 	default:
 		err = unmarshal(raw, &o)
 	}
@@ -256,13 +256,13 @@ func (k *Kind) Status(raw []byte) (Status, error) {
 	if err != nil {
 		return Status{}, fmt.Errorf("reading how far a %s is: %w", k.Name, err)
 	}
-	if k.Custom && !o.Status.Observed.told() && !o.Status.condition(k.Progress).Observed.told() {
+	if k.Custom && !o.Status.Observed.reported() && !o.Status.condition(k.Progress).Observed.reported() {
 		status.StatusHash = statusHash(raw)
 	}
 	return status, nil
 }
 
-// status is how far an object is that tells this.
+// status is how far an object is that reports this.
 func (k *Kind) status(o *report) (Status, error) {
 	number, err := k.Signs.count(o)
 	if err != nil {
@@ -345,13 +345,13 @@ func (k *Kind) waits(o *report, number numbers) string {
 }
 
 // behind reports whether the object's controller has not looked at its newest
-// generation yet. Kinds that count replicas tell always how far they have looked.
+// generation yet. Kinds that count replicas always say how far they have looked.
 func (k *Kind) behind(o *report) bool {
 	observed := o.Status.Observed
 	return observed.before(o.Metadata.Generation) || observed <= 0 && k.Signs.Counts != NoCounts && o.Metadata.Generation > 0
 }
 
-// phase is how far an object is that has something to tell.
+// phase is how far an object is that has something to report.
 func (k *Kind) phase(o *report, progress condition, number numbers) Phase {
 	switch {
 	case k.behind(o) || progress.Observed.before(o.Metadata.Generation):

@@ -32,7 +32,7 @@ type templateMetadata struct {
 	Annotations map[string]string
 	// rest is every other field, by name.
 	rest map[string]jsontext.Value
-	// written tells that the object has a metadata field at all.
+	// written reports whether the object has a metadata field at all.
 	written bool
 }
 
@@ -153,7 +153,7 @@ func sameJSON(a, b jsontext.Value) bool {
 
 // differInText reports that the first thing in which two values differ is a
 // string, so that they are not the same whatever follows. It reads one of them
-// up to there and keeps nothing, so it is quick; false tells nothing.
+// up to there and keeps nothing, so it is quick; false says nothing.
 func differInText(a, b jsontext.Value) bool {
 	first := int64(0)
 	for first < int64(min(len(a), len(b))) && a[first] == b[first] {

@@ -41,7 +41,7 @@ func (k *Kind) TemplateOf(raw []byte, kinds Table) *TemplateOf {
 	group, _, _ := strings.Cut(o.Spec.From.APIVersion, "/")
 	for _, kind := range kinds {
 		if kind.Group == group && kind.Name == o.Spec.From.Kind && kind.Makes == replicaSet && !kind.Custom { // as Argo does
-			observed, _ := strconv.ParseInt(o.Status.Observed, 10, 64) // 0: it tells of none yet
+			observed, _ := strconv.ParseInt(o.Status.Observed, 10, 64) // 0: it reports none yet
 			return &TemplateOf{Ref{Kind: kind, Namespace: o.Metadata.Namespace, Name: o.Spec.From.Name}, observed}
 		}
 	}
@@ -49,7 +49,7 @@ func (k *Kind) TemplateOf(raw []byte, kinds Table) *TemplateOf {
 }
 
 // For is the status of the workload whose template an object runs, at a generation, as
-// the object's own status tells it.
+// the object's own status reports it.
 func (t *TemplateOf) For(generation int64, status Status) Status {
 	if t.Observed != generation && status.Waits == "" { // what it counts was new before
 		status.Phase, status.Why, status.FailedAt = Rolling, "", time.Time{}

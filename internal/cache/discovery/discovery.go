@@ -23,7 +23,7 @@ import (
 // for that, as some resources are not made by a CustomResourceDefinition.
 const askEvery = 15 * time.Second
 
-// Client tells what the API server serves. NewClient makes one.
+// Client returns what the API server serves. NewClient makes one.
 type Client interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
@@ -31,10 +31,10 @@ type Client interface {
 // Resource is one that the API server may serve.
 type Resource struct {
 	schema.GroupVersionResource
-	// Watch watches it until its context ends, and forgets it then. kind is what
+	// Watch watches it until its context ends, and then deletes what it knew. kind is what
 	// the API server calls its objects.
 	Watch func(ctx context.Context, kind string) error
-	// Filled reports whether all that there is of it is known; nil: nobody asks.
+	// Filled reports whether all that there is of it is known; nil: not asked.
 	Filled func() bool
 }
 
@@ -58,7 +58,7 @@ type group struct {
 	list    []Resource
 
 	watched map[schema.GroupVersionResource]func() // what ends the watch
-	told    map[schema.GroupVersionResource]string
+	logged  map[schema.GroupVersionResource]string
 }
 
 // New makes Resources; nothing is asked until Run.
@@ -71,7 +71,7 @@ func New(client Client, list ...Resource) *Resources {
 			i = len(r.groups)
 			r.groups = append(r.groups, &group{
 				Resources: r, client: client, version: version,
-				watched: map[schema.GroupVersionResource]func(){}, told: map[schema.GroupVersionResource]string{},
+				watched: map[schema.GroupVersionResource]func(){}, logged: map[schema.GroupVersionResource]string{},
 			})
 		}
 		r.groups[i].list = append(r.groups[i].list, resource)
@@ -93,7 +93,7 @@ func (r *Resources) Unread() (names []string) {
 	return names
 }
 
-// note keeps what tells whether all that there is of a resource is known.
+// note keeps whether all that there is of a resource is known.
 func (r *Resources) note(resource Resource, filled func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +136,7 @@ func (g *group) look(ctx context.Context) {
 		list = &metav1.APIResourceList{}
 	case err != nil:
 		for _, resource := range g.list {
-			g.tell(ctx, resource, "The API server does not say whether it serves this resource", refusal.Plain(err))
+			g.logOnce(ctx, resource, "The API server does not say whether it serves this resource", refusal.Plain(err))
 		}
 		return
 	}
@@ -160,7 +160,7 @@ func (g *group) follow(ctx context.Context, resource Resource, list *metav1.APIR
 		end()
 		delete(g.watched, resource.GroupVersionResource)
 	case kind != "" && !namespaced:
-		g.tell(ctx, resource, "This resource cannot be watched", errors.New("it is not namespaced"))
+		g.logOnce(ctx, resource, "This resource cannot be watched", errors.New("it is not namespaced"))
 	case kind != "" && !watched:
 		klog.FromContext(ctx).Info("The cluster serves this resource", "resource", resource.GroupResource().String(), "version", resource.Version)
 		g.watched[resource.GroupVersionResource] = watch(ctx, resource, kind)
@@ -182,12 +182,12 @@ func watch(ctx context.Context, resource Resource, kind string) (end func()) {
 	}
 }
 
-// tell logs something about a resource once.
-func (g *group) tell(ctx context.Context, resource Resource, what string, err error) {
-	if g.told[resource.GroupVersionResource] == err.Error() {
+// logOnce logs something about a resource once.
+func (g *group) logOnce(ctx context.Context, resource Resource, what string, err error) {
+	if g.logged[resource.GroupVersionResource] == err.Error() {
 		return
 	}
-	g.told[resource.GroupVersionResource] = err.Error()
+	g.logged[resource.GroupVersionResource] = err.Error()
 	klog.FromContext(ctx).Info(what, "resource", resource.GroupResource().String(), "reason", err.Error())
 }
 

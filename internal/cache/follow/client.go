@@ -88,7 +88,7 @@ func restClient(own *rest.Config, gv schema.GroupVersion) (*rest.RESTClient, err
 	own.DisableCompression = true
 	// HTTP/2 takes what is sent up to 4 MiB before it is read. Here each watch has
 	// a connection, and TCP has the server wait. What HTTP/2 finds out by pings, that
-	// nobody is there any more, TCP finds out as soon: after 45 s.
+	// the other end is gone, TCP finds out as soon: after 45 s.
 	own.NextProtos = []string{"http/1.1"}
 	if own.Dial == nil {
 		own.Dial = (&net.Dialer{

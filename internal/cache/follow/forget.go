@@ -18,11 +18,11 @@ import (
 // What client-go and its callers keep of a watch outlives what came through it:
 // the stream's decoder has one buffer for all events, and a Reflector holds on to
 // the first watch of each fill, with that buffer and the whole connection, until
-// the next fill, hours later. Content would lie there, so both are made to forget.
+// the next fill, hours later. Content would lie there, so both are made to drop it.
 
 // silence is after how long without event or bookmark a watch is given up. A
 // healthy API server sends a bookmark about once a minute. Something between us
-// and it may keep a watch open that tells nothing any more, while it answers
+// and it may keep a watch open that delivers nothing any more, while it answers
 // all else, pings included; client-go would believe it for ever.
 const silence = 2 * time.Minute
 

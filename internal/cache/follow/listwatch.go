@@ -122,7 +122,7 @@ const versionWithin = 10 * time.Second
 // listVersion asks for a list without what is in its objects.
 const listVersion = runtime.ContentTypeJSON + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// page reads one page and tells its size in bytes.
+// page reads one page, and returns its size in bytes.
 func (l lister) page(ctx context.Context, options metav1.ListOptions) (obj runtime.Object, size int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.pageWithin)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Progress is when a watch last told anything, and when it was last asked to. A
+// Progress is when a watch last delivered anything, and when it was last asked to. A
 // healthy API server sends a bookmark about once a minute, so more than some minutes
 // mean that what is held is behind.
 type Progress struct{ made, asked atomic.Pointer[time.Time] }

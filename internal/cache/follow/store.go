@@ -15,7 +15,7 @@ import (
 )
 
 // Store passes on the objects of one watch, all of type T, and keeps none of them. It
-// knows how the watch goes. It is a cache.ReflectorStore whose methods never return an
+// records how the watch goes. It is a cache.ReflectorStore whose methods never return an
 // error: a Reflector would log the object with it.
 type Store[T any] struct {
 	// Resource is what is watched, in the plural (configmaps).
@@ -35,9 +35,9 @@ type Store[T any] struct {
 	// Forbidden is called each time that the API server refuses the list (403); it may end
 	// the context of Run. nil: it is asked again for ever.
 	Forbidden func()
-	// First is called once, when all objects were listed for the first time; nil: nobody asks.
+	// First is called once, when all objects were listed for the first time; may be nil.
 	First func()
-	// Clock is what progress is told by; nil is the real one.
+	// Clock gives the times of progress; nil is the real one.
 	Clock clock.PassiveClock
 
 	Progress        Progress

@@ -1,4 +1,4 @@
-// Package namespace knows what Namespaces say of the workloads in them: whether
+// Package namespace holds what Namespaces say of the workloads in them: whether
 // they are opted in, and their policy.
 //
 // It must not know what follows from it: the rules stand in package checksum.

@@ -71,7 +71,7 @@ func (s *Store) changed(namespace string) {
 // HasSynced reports whether the initial fill is complete.
 func (s *Store) HasSynced() bool { return s.sink.filled() }
 
-// LastProgress is when the API server last told anything of Namespaces, zero
+// LastProgress is when the API server last sent anything of Namespaces, zero
 // until it has.
 func (s *Store) LastProgress() time.Time { return s.sink.Progress.Last() }
 

@@ -1,5 +1,5 @@
 // Package piped is for tests in bubbles of testing/synctest: servers without sockets. What
-// is sent goes through pipes, so that time passes only once everybody waits.
+// is sent goes through pipes, so that time passes only once all goroutines wait.
 //
 // Nothing but tests may import it.
 package piped
@@ -24,7 +24,7 @@ func Serve(t testing.TB, handler http.HandlerFunc) (*httptest.Server, *Listener)
 		synctest.Wait() // for answers that are under way
 		server.CloseClientConnections()
 		server.Close()
-		time.Sleep(time.Hour) // who tries again gives up: after the test, time stands still
+		time.Sleep(time.Hour) // a client that tries again gives up: after the test, time stands still
 	})
 	return server, listener
 }

@@ -1,7 +1,7 @@
 // Package fakeapi is a small API server for tests of what reads one: it lists
 // in pages, watches with bookmarks and initial events, speaks protobuf and JSON,
-// answers metadata-only requests, and can be told to misbehave as real ones do.
-// It keeps a few kinds, knows no rights and validates nothing.
+// answers metadata-only requests, and can misbehave as real ones do.
+// It keeps a few kinds, has no rights and validates nothing.
 //
 // Nothing but tests may import it. Start reading at New, then serve.go.
 package fakeapi
@@ -120,7 +120,7 @@ func (s *Server) Config() *rest.Config {
 }
 
 // Requests lists the requests so far, "GET /api/v1/configmaps?limit=500", and
-// forgets them.
+// deletes them.
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *Server) Compact() {
 }
 
 // Restore replaces all objects of a resource silently by what a snapshot of
-// etcd held at an older version, forgets history and ends all watches.
+// etcd held at an older version, deletes its history and ends all watches.
 func (s *Server) Restore(resource string, version int64, objects ...runtime.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -151,7 +151,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, to target, query 
 		}
 		events = append(events, event{kind: watch.Bookmark, object: s.bookmark(to.resource, map[string]string{metav1.InitialEventsAnnotationKey: "true"})})
 	}
-	// Start after the last event that is already told.
+	// Start after the last event that was sent already.
 	next := slices.IndexFunc(s.history, func(e event) bool { return e.version > from })
 	if next < 0 {
 		next = len(s.history)

@@ -1,7 +1,7 @@
 // Package front is for tests: it gives client-go's fake clientset an HTTP front, so that
 // what speaks to an API server by REST meets the fake's objects and reactors. Objects have
 // no versions, so it refuses no conflicting update; lists have, so that a watch misses
-// nothing. It knows no WatchList, as older API servers do.
+// nothing. It has no WatchList, like older API servers.
 package front
 
 import (
@@ -55,7 +55,7 @@ type front struct {
 	histories map[asked]*history
 }
 
-// history is what has happened to a resource since somebody first asked for it.
+// history is what has happened to a resource since the first request for it.
 type history struct {
 	tells watch.Interface
 
@@ -88,7 +88,7 @@ func (f *front) history(of asked) (*history, error) {
 	return h, nil
 }
 
-// forget ends what tells of the histories.
+// forget ends what follows the histories.
 func (f *front) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +97,7 @@ func (f *front) forget() {
 	}
 }
 
-// since is what has happened after a version, which tells more, and the version of now.
+// since returns what has happened after a version, what reports more, and the present version.
 func (h *history) since(version int) (events []watch.Event, more <-chan struct{}, now int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -232,7 +232,7 @@ func (f *front) watch(w http.ResponseWriter, r *http.Request, a asked) {
 		answer(w, nil, apierrors.NewBadRequest("this server has no WatchList"))
 		return
 	}
-	// The fake is asked whether it allows the watch; what happens is told from the history.
+	// The fake is asked whether it allows the watch; what happens is sent from the history.
 	action := clienttesting.NewWatchAction(a.GroupVersionResource, a.namespace, options(r))
 	allowed, err := f.client.InvokesWatch(action)
 	if err != nil {
