@@ -32,7 +32,7 @@ const (
 	manyReads = 500
 	// listsAtOnce is how many LISTs are under way at once: each takes some MiB.
 	listsAtOnce = 2
-	// For how long at least what is read beside is waited for once the rest is proven.
+	// graceAtLeast, and graceForEach for each source, is how long a Checker waits for reads that may fail, once all others have succeeded.
 	graceAtLeast = 50 * time.Millisecond
 	graceForEach = 100 * time.Microsecond
 )

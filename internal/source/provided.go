@@ -76,7 +76,7 @@ type classes struct {
 	namespaces map[string]provided
 }
 
-// provided are the classes of a namespace, and of which one each status reports.
+// provided holds the classes of a namespace, and the class on which each status reports.
 type provided struct {
 	classes   map[string]class
 	reporters map[string]string

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,8 +34,7 @@ type sink struct {
 	sources map[string]map[string]held
 	count   int
 	newest  string // resourceVersion
-	listed  time.Time
-	// findings are those of few of them.
+	// findings has an entry only for the few sources with a finding.
 	findings  map[types.NamespacedName][]checksum.Finding
 	immutable immutable
 	// snapshots are no sources.
@@ -60,12 +58,6 @@ func (s *sink) len() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.count
-}
-
-func (s *sink) listedAt() time.Time {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.listed
 }
 
 func (s *sink) countIn(namespace string) int {
@@ -140,7 +132,7 @@ func (s *sink) apply(o *object, deleted bool) (was *checksum.Content, news, snap
 	return old.content, !had || !old.record().sameFor(o.record()), snapshots
 }
 
-// recall keeps what was found out of the time to resume of a source when it was new.
+// recall keeps when the resume of a source was first seen, as the old object tells it.
 func (o *object) recall(old held) {
 	if policy := o.content.Policy; policy != nil && old.content != nil {
 		policy.Recall(old.content.Policy)
@@ -206,7 +198,7 @@ func (s *sink) all(objects []*object, resourceVersion string) {
 		changes = s.differences(next)
 	}
 	s.mu.Lock()
-	s.sources, s.count, s.newest, s.findings, s.listed = next.sources, next.count, resourceVersion, next.findings, s.Clock.Now()
+	s.sources, s.count, s.newest, s.findings = next.sources, next.count, resourceVersion, next.findings
 	s.snapshots, s.immutable = next.snapshots, next.immutable
 	s.mu.Unlock()
 	for _, at := range moved {

@@ -312,17 +312,6 @@ func (s *Store) count(namespace string, kind checksum.Kind) int {
 	return sink.countIn(namespace)
 }
 
-// Listed is when all sources of a kind, in a namespace or in all, were last read anew. What
-// came and went before that may not have been seen. It is zero when they were never, or are
-// not watched.
-func (s *Store) Listed(namespace string, kind checksum.Kind) time.Time {
-	sink, watched := s.cacheOf(namespace, kind).(*sink)
-	if !watched {
-		return time.Time{}
-	}
-	return sink.listedAt()
-}
-
 // Namespaces lists those in which there is a source of a kind and name, sorted, as far
 // as is known. It costs a look at each namespace.
 func (s *Store) Namespaces(of checksum.Source) (namespaces []string) {
@@ -354,8 +343,7 @@ func (s *Store) Cached(namespace string, sources []checksum.Source) (checksum.Co
 	return contents, nil
 }
 
-// shelfOf is where the sources of a kind in a namespace are held, nil when they
-// are not watched.
+// cacheOf returns what holds the sources of a kind in a namespace, nil if they are not watched.
 func (s *Store) cacheOf(namespace string, kind checksum.Kind) cache {
 	if kind == checksum.SecretProviderClass {
 		return s.classes

@@ -44,8 +44,8 @@ type Resources struct {
 	groups []*group
 
 	mu sync.Mutex
-	// read tells of each resource of which the API server has said whether it
-	// serves it, whether all that there is of it is known.
+	// read has an entry for each resource of which it is known whether the API server serves it: a function that reports
+	// whether all its objects were listed.
 	read map[schema.GroupVersionResource]func() bool
 }
 
@@ -100,7 +100,7 @@ func (r *Resources) note(resource Resource, filled func() bool) {
 	r.read[resource.GroupVersionResource] = filled
 }
 
-// nothing is all that there is of what is not served.
+// nothing is the function in Resources.read of a resource that is not served.
 func nothing() bool { return true }
 
 // Run looks for resources, and has them watched, until ctx ends. It must be

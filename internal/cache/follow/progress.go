@@ -24,7 +24,7 @@ func (p *Progress) Asked(now time.Time) { p.asked.Store(&now) }
 
 // Sign is when there was progress, or the API server was asked for it. A Reflector
 // that works asks anew every few minutes, whatever the API server does: each of its
-// requests has a bound, and a silent watch is given up. One that does not hangs.
+// requests has a bound, and a silent watch is given up. A Reflector without progress has hung.
 func (p *Progress) Sign() time.Time {
 	made, asked := at(&p.made), at(&p.asked)
 	if made.After(asked) {

@@ -124,6 +124,7 @@ func (s *Store[T]) Replace(objects []any, resourceVersion string) error {
 		}
 	}
 	s.All(all, resourceVersion)
+	s.refused.Store(false)
 	if first := !s.filled.Swap(true); first && s.First != nil {
 		s.First()
 	}

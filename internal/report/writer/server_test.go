@@ -168,6 +168,13 @@ func (w *world) warnings() int {
 	return len(w.warned)
 }
 
+// kept returns a copy of an object that there is.
+func (w *world) kept(key string) report.ConfigRollout {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return *w.objects[key]
+}
+
 // set keeps an object as somebody else writes it; nil deletes it.
 func (w *world) set(namespace, name string, object *report.ConfigRollout) {
 	w.mu.Lock()

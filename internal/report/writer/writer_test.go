@@ -100,7 +100,7 @@ func TestWhenAReportIsMadeAndWritten(t *testing.T) {
 		w.find(at, false, report.Done, report.Rolling)
 		time.Sleep(time.Second)
 		w.want(at, report.Rolling, "once something rolls")
-		object := w.objects["shop/configmap-web"]
+		object := w.kept("shop/configmap-web")
 		if owners := object.OwnerReferences; len(owners) != 1 || owners[0].UID != "uid-web" || owners[0].Controller != nil || owners[0].BlockOwnerDeletion != nil {
 			t.Errorf("owned by %+v", owners)
 		}
@@ -114,7 +114,7 @@ func TestWhenAReportIsMadeAndWritten(t *testing.T) {
 			w.writer.Changed(at)
 			time.Sleep(2 * time.Second)
 		}
-		w.set("shop", "configmap-web", w.objects["shop/configmap-web"]) // such as another label
+		w.set("shop", "configmap-web", &object) // such as another label
 		time.Sleep(2 * compareEvery)
 		w.lead()
 		time.Sleep(2 * compareEvery)
@@ -159,7 +159,7 @@ func TestWhatIsNotTrueIsRepaired(t *testing.T) {
 			"forged":  func() { w.forge(at) },
 			"deleted": func() { w.set("shop", "configmap-web", nil) },
 			"restored by a backup": func() {
-				old := *w.objects["shop/configmap-web"]
+				old := w.kept("shop/configmap-web")
 				old.Status = report.Status{Edit: report.Edit{Total: 7}}
 				w.set("shop", "configmap-web", nil)
 				w.set("shop", "configmap-web", &old)
@@ -172,8 +172,8 @@ func TestWhatIsNotTrueIsRepaired(t *testing.T) {
 		} {
 			harm()
 			time.Sleep(2 * every)
-			if w.want(at, report.Held, what); w.said(at) != "" && w.objects["shop/configmap-web"].Status.Total != 1 {
-				t.Errorf("%s, it says %+v", what, w.objects["shop/configmap-web"].Status)
+			if w.want(at, report.Held, what); w.said(at) != "" && w.kept("shop/configmap-web").Status.Total != 1 {
+				t.Errorf("%s, it says %+v", what, w.kept("shop/configmap-web").Status)
 			}
 		}
 
