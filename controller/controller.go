@@ -107,7 +107,7 @@ type Options struct {
 	// SnapshotOf gives what a snapshot of ours of a source holds, by memory, nil when that does
 	// not know; nil: the process does not pin.
 	SnapshotOf func(namespace, name string, of checksum.Source) *checksum.Content
-	// Revisions reads those of workloads; nil: the process does not pin.
+	// Revisions reads those of workloads; nil: nothing is known of them.
 	Revisions pins.Revisions
 	// Settle is how long a source must have rested before a roll; several
 	// edits within ten times that make one.

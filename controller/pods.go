@@ -60,11 +60,11 @@ func (l *look) lastRoll(ctx context.Context) (*rollout.LastRoll, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	sources, err := pins.LastRoll(ctx, l.options.Revisions, l.ref.Kind, l.ref.Namespace, body)
+	sources, began, err := pins.LastRoll(ctx, l.options.Revisions, l.ref.Kind, l.ref.Namespace, body)
 	if apierrors.IsForbidden(err) {
 		err = nil
 	}
-	return &rollout.LastRoll{Sources: sources}, err
+	return &rollout.LastRoll{Sources: sources, Began: began}, err
 }
 
 // pods are those of the workload, of every revision. What cannot be read as a selector selects

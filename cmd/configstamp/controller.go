@@ -18,7 +18,6 @@ import (
 	"github.com/configstamp/configstamp/controller"
 	"github.com/configstamp/configstamp/internal/cache/objects"
 	"github.com/configstamp/configstamp/internal/lease"
-	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/rules"
@@ -126,12 +125,12 @@ func (o *controllerOptions) controller(p *process, judged rules.Rules) (*control
 		return nil, err
 	}
 	var snapshotOf func(namespace, name string, of checksum.Source) *checksum.Content
-	var kept pins.Revisions
 	if p.archive != nil {
 		snapshotOf = p.archive.Known
-		if kept, err = revisions.New(p.config); err != nil {
-			return nil, err
-		}
+	}
+	kept, err := revisions.New(p.config)
+	if err != nil {
+		return nil, err
 	}
 	return controller.New(p.config, p.served, controller.Options{
 		Kinds:      judged.Kinds,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
@@ -60,24 +61,25 @@ func (p *Pins) missing(ctx context.Context, namespace string, sources []checksum
 }
 
 // LastRoll returns the sources whose content the last rollout of a workload has brought: those whose stamps differ
-// between its two newest revisions, if nothing else of the template does. raw is the workload as JSON.
-func LastRoll(ctx context.Context, in Revisions, kind *workload.Kind, namespace string, raw []byte) (sources []checksum.Source, err error) {
+// between its two newest revisions, if nothing else of the template does; and when the newest was made. raw is the
+// workload as JSON.
+func LastRoll(ctx context.Context, in Revisions, kind *workload.Kind, namespace string, raw []byte) (sources []checksum.Source, began time.Time, err error) {
 	object, err := kind.Decode(raw)
 	if err != nil {
-		return nil, err
+		return nil, began, err
 	}
 	selector, err := kind.Selector(raw)
 	if err != nil {
-		return nil, err
+		return nil, began, err
 	}
 	revisions, err := in.Of(ctx, kind, namespace, selector, object.UID)
 	if err != nil || len(revisions) < 2 {
-		return nil, err
+		return nil, began, err
 	}
 	slices.SortFunc(revisions, newestFirst)
 	for _, revision := range revisions[:2] {
 		if !object.Template.IsOf(revision) {
-			return nil, nil
+			return nil, began, nil
 		}
 	}
 	was := revisions[1].Template.Metadata.Annotations
@@ -87,7 +89,7 @@ func LastRoll(ctx context.Context, in Revisions, kind *workload.Kind, namespace 
 		}
 	}
 	slices.SortFunc(sources, checksum.Source.Compare)
-	return sources, nil
+	return sources, revisions[0].Created, nil
 }
 
 func newestFirst(a, b *workload.Revision) int { return cmp.Compare(b.Number, a.Number) }

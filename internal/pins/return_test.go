@@ -51,7 +51,7 @@ func TestLastRoll(t *testing.T) {
 				revisions = append(kept{revision}, revisions...) // the API server keeps no order
 			}
 			raw := fmt.Appendf(nil, `{"metadata":{"name":"api","namespace":"shop","uid":"1"},"spec":{"selector":{"matchLabels":{"app":"api"}},%s}}`, c.is)
-			got, err := pins.LastRoll(t.Context(), revisions, deployments, "shop", raw)
+			got, _, err := pins.LastRoll(t.Context(), revisions, deployments, "shop", raw)
 			var names []string
 			for _, source := range got {
 				names = append(names, source.Name)

@@ -73,30 +73,6 @@ func (p *Planner) findBack(t *track, now time.Time, out *Orders) {
 	}
 }
 
-// mayGoBack reports whether a workload that pins is not well, and is set to go back. It may be the last one of a change
-// for which nothing waits any more, so that no other workload shows a new leader that there was one.
-func (f *Facts) mayGoBack() bool {
-	phase := f.Status.Phase
-	unwell := phase == workload.Rolling || phase == workload.Failed || phase == workload.RolledOut && f.Status.Missing > 0
-	return f.Served && f.Policy.Return && !f.Policy.Observe && len(f.Records.Pins) > 0 && unwell
-}
-
-// reopen opens the changes that the last rollout of a workload has brought, and that nothing waits for any more.
-func (p *Planner) reopen(t *track, now time.Time) {
-	t.last = false
-	for _, source := range t.facts.LastRoll.Sources {
-		at := SourceRef{t.ref.Namespace, source}
-		if p.changes[at] == nil && p.cluster.Content(at) != nil {
-			p.find(at, now)
-		}
-		if c := p.changes[at]; c != nil && t.facts.carries(source, c.content) {
-			if its := t.join(c); its.take == nil {
-				its.unsure = true
-			}
-		}
-	}
-}
-
 // failing returns the part with which a workload has failed before it had proven it, and that it is set to go back from.
 // Without a pod that had the content there is nothing to go back from. During a pause nothing rolls, and nothing goes back.
 func (t *track) failing(now time.Time) *part {

@@ -54,6 +54,8 @@ type Facts struct {
 type LastRoll struct {
 	// Sources are those whose stamps it changed, if it changed nothing else.
 	Sources []checksum.Source
+	// Began is when its revision was made first.
+	Began time.Time
 }
 
 // Standstill is what several statuses of a workload, one after the other, tell of

@@ -15,10 +15,13 @@ func (p *Planner) infer(t *track, now time.Time) Needs {
 	if len(f.Records.Stamps) == 0 {
 		return Needs{}
 	}
-	if t.last {
-		if f.LastRoll == nil {
-			return Needs{LastRoll: true, Pods: true}
-		}
+	switch {
+	case !t.last:
+	case t.some(func(its *part) bool { return its.unsure && f.carries(its.change.at.Source, its.change.content) }):
+		t.last = false // others show that there is a change
+	case f.LastRoll == nil:
+		return Needs{LastRoll: true, Pods: true}
+	default:
 		p.reopen(t, now)
 	}
 	concerned := p.maybeTaken(t, now)
@@ -51,6 +54,34 @@ func (p *Planner) infer(t *track, now time.Time) Needs {
 		t.adopt(began, concerned, proves, now)
 	}
 	return Needs{}
+}
+
+// mayBeLast reports whether a workload is not well, so that it may have failed with a change for which nothing waits any
+// more: then no other workload shows a new leader that there was one.
+func (f *Facts) mayBeLast() bool {
+	phase := f.Status.Phase
+	unwell := phase == workload.Rolling || phase == workload.Failed || phase == workload.RolledOut && f.Status.Missing > 0
+	return f.Served && !f.Policy.Observe && len(f.Records.Stamps) > 0 && unwell
+}
+
+// reopen opens the changes that the last rollout of a workload has brought, and that nothing waits for any more. What a
+// workload carries for a day is not what it fails with now.
+func (p *Planner) reopen(t *track, now time.Time) {
+	t.last = false
+	if now.Sub(t.facts.LastRoll.Began) >= remembered {
+		return
+	}
+	for _, source := range t.facts.LastRoll.Sources {
+		at := SourceRef{t.ref.Namespace, source}
+		if p.changes[at] == nil && p.cluster.Content(at) != nil {
+			p.find(at, now)
+		}
+		if c := p.changes[at]; c != nil && t.facts.carries(source, c.content) {
+			if its := t.join(c); its.take == nil {
+				its.unsure = true
+			}
+		}
+	}
 }
 
 // maybeTaken are the sources of which it is not known whether a workload took what it carries by

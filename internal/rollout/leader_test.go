@@ -224,3 +224,55 @@ func TestARolloutBeyondTheSlotsOfItsNamespaceTakesNoOther(t *testing.T) {
 		w.errorf("it waits for a slot of another namespace")
 	}
 }
+
+// Nothing but one workload uses a ConfigMap, and it has failed with an edit. A new leader knows that too, and reports it.
+func TestLeader_TheLastWorkloadOfAChange(t *testing.T) {
+	w := newWorld(t, 1)
+	api := w.add(deployment("shop", "api", "web"))
+	w.lead()
+	w.pass(time.Minute)
+	w.edit(web, w.content(crashes))
+	w.pass(10 * time.Minute)
+	for range 3 {
+		w.lead()
+		w.pass(10 * time.Minute)
+		if progress, known := w.driver.planner.ProgressOf(api.ref, web.Source); !known || progress.State != rollout.Failed {
+			w.errorf("it is %v, known: %v", progress.State, known)
+		}
+		if _, halted := w.driver.planner.HaltOf(web); !halted {
+			w.errorf("its change is not halted")
+		}
+	}
+	w.edit(web, w.content(fine))
+	w.pass(time.Hour)
+	w.checkCarried(1)
+	if _, halted := w.driver.planner.HaltOf(web); halted {
+		w.errorf("its change is halted after the fix")
+	}
+}
+
+// A workload that is not well has taken content two days ago, or by a release: a new leader does not say that it failed with that.
+func TestLeader_WhatIsUnwellForAnotherReason(t *testing.T) {
+	for _, longAgo := range []bool{false, true} {
+		w := newWorld(t, 1)
+		api := w.add(deployment("shop", "api", "web"))
+		w.lead()
+		w.pass(time.Minute)
+		w.edit(web, w.content(fine))
+		w.pass(time.Minute)
+		if longAgo {
+			w.pass(48 * time.Hour)
+		} else {
+			api.stamp(func(at rollout.SourceRef) *content { return w.contents[at] })
+		}
+		api.broken = true
+		api.begin(w.now, w.fateOf(api), time.Time{})
+		w.see(api)
+		w.pass(time.Minute)
+		w.lead()
+		w.pass(10 * time.Minute)
+		if progress, known := w.driver.planner.ProgressOf(api.ref, web.Source); !known || progress.State == rollout.Failed {
+			w.errorf("it is %v, known: %v", progress.State, known)
+		}
+	}
+}

@@ -421,6 +421,9 @@ func (a *app) mutedFacts() workload.Muted {
 // begin has a new revision of the template begin.
 func (a *app) begin(now time.Time, how fate, until time.Time) {
 	a.renews(now, a.replicas)
+	if n := len(a.revisions); n > 0 && a.revisions[n-1].made.IsZero() {
+		a.revisions[n-1].made = now
+	}
 	if n, since := a.ready(now); n > 0 && !a.flaps() && a.muted.IsZero() {
 		a.serving = !a.recreate && !since.After(now)
 	}

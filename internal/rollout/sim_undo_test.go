@@ -32,6 +32,7 @@ type history struct {
 type revision struct {
 	carried map[checksum.Source]*content
 	stamps  map[string]string
+	made    time.Time
 }
 
 func (a *app) remember() {
@@ -48,7 +49,7 @@ func (a *app) remember() {
 			}
 		}
 	}
-	a.revisions = append(a.revisions, revision{a.carried, a.stamps})
+	a.revisions = append(a.revisions, revision{a.carried, a.stamps, time.Time{}})
 	a.revisions = a.revisions[max(0, len(a.revisions)-kept):]
 }
 
@@ -429,6 +430,7 @@ func TestUndo_IsDeleted(t *testing.T) {
 func (a *app) lastRoll() *rollout.LastRoll {
 	last := &rollout.LastRoll{}
 	if n := len(a.revisions); n > 1 {
+		last.Began = a.revisions[n-1].made
 		for source, its := range a.revisions[n-1].carried {
 			if was := a.revisions[n-2].carried[source]; was != nil && was.number != its.number {
 				last.Sources = append(last.Sources, source)

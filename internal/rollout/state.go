@@ -151,7 +151,7 @@ type track struct {
 
 	trial   *trial // the rollout that is watched
 	past    bool   // it is not known yet whether it rolls by a change that is over
-	last    bool   // nor whether it is not well by its last roll, from which it would go back
+	last    bool   // nor whether it is not well by its last rollout, which an edit has begun
 	needs   Needs
 	rereads time.Time // of pods that show no fall; not before
 

@@ -33,7 +33,7 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 	}
 	_, isNew := p.unexamined[ref]
 	past := isNew && f.Served && f.Status.Phase == workload.Rolling
-	last := isNew && f.mayGoBack()
+	last := isNew && f.mayBeLast()
 	delete(p.unexamined, ref)
 	if !past && !last && !p.Concerned(ref, f.Sources) {
 		return verdict
