@@ -73,7 +73,7 @@ func TestPlugin(t *testing.T) {
 			t.Errorf("%s is pinned to %s, want %s", name, got, was)
 		}
 	}
-	want(ask("why", web), "an undo declined its present content")
+	want(ask("why", web), "declined its present content")
 	before = s.Counts()
 	want(ask("accept", web), "accepted")
 	s.WantRollsBack(before, rolls{web: 1})
