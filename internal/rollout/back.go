@@ -77,7 +77,10 @@ func (p *Planner) findBack(t *track, now time.Time, out *Orders) {
 // Without a pod that had the content there is nothing to go back from. During a pause nothing rolls, and nothing goes back.
 func (t *track) failing(now time.Time) *part {
 	policy := &t.facts.Policy
-	if hold, _ := policy.HoldAt(now, time.Time{}); !policy.Return || !t.facts.Served || policy.Observe || hold.Reason == reason.Paused {
+	if !policy.Return || !t.facts.Served || policy.Observe {
+		return nil
+	}
+	if hold, _ := policy.HoldAt(now, time.Time{}); hold.Reason == reason.Paused {
 		return nil
 	}
 	for _, its := range t.parts {
