@@ -44,8 +44,8 @@ import (
 	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
-	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/reason"
+	"github.com/configstamp/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -108,7 +108,7 @@ type Options struct {
 	// not know; nil: the process does not pin.
 	SnapshotOf func(namespace, name string, of checksum.Source) *checksum.Content
 	// Revisions reads those of workloads; nil: nothing is known of them.
-	Revisions pins.Revisions
+	Revisions *revisions.Client
 	// Settle is how long a source must have rested before a roll; several
 	// edits within ten times that make one.
 	Settle time.Duration

@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -49,9 +48,9 @@ func (l *look) read(ctx context.Context, f *rollout.Facts, need rollout.Needs) (
 	return nil
 }
 
-// lastRoll is what the workload's revisions tell of its last rollout: nothing, without the right to read them.
+// lastRoll is what the workload's revisions tell of its last rollout.
 func (l *look) lastRoll(ctx context.Context) (*rollout.LastRoll, error) {
-	if l.options.Revisions == nil {
+	if l.options.Revisions == nil || l.ref.Kind.RevisionResource() == "" {
 		return &rollout.LastRoll{}, nil
 	}
 	body, err := l.api.get(ctx, l.ref)
@@ -60,11 +59,8 @@ func (l *look) lastRoll(ctx context.Context) (*rollout.LastRoll, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	sources, began, err := pins.LastRoll(ctx, l.options.Revisions, l.ref.Kind, l.ref.Namespace, body)
-	if apierrors.IsForbidden(err) {
-		err = nil
-	}
-	return &rollout.LastRoll{Sources: sources, Began: began}, err
+	last, err := l.options.Revisions.Last(ctx, l.ref.Kind, l.ref.Namespace, body)
+	return (*rollout.LastRoll)(&last), err
 }
 
 // pods are those of the workload, of every revision. What cannot be read as a selector selects

@@ -179,10 +179,8 @@ func pulp(ctx context.Context, s *stage) error {
 	if err := s.setSecret(ctx, "pulp-server", "SETTING_CONTENT_ORIGIN", "https://mirror.example"); err != nil {
 		return err
 	}
-	for _, member := range set {
-		if err := s.answers(ctx, member, "https://mirror.example"); err != nil {
-			return err
-		}
+	if err := s.allAnswer(ctx, set, "https://mirror.example"); err != nil {
+		return err
 	}
 	return s.rolled(ctx, 2, set...)
 }
@@ -220,10 +218,8 @@ func badEdit(ctx context.Context, s *stage) error {
 	if err := s.rolled(ctx, 1, "checkout", "search", "stock"); err != nil {
 		return err
 	}
-	for _, name := range shop {
-		if err := s.answers(ctx, name, "30s"); err != nil {
-			return err
-		}
+	if err := s.allAnswer(ctx, shop, "30s"); err != nil {
+		return err
 	}
 	s.say("\n  One of four has new pods, which fail; its old ones serve, as its own rolling update keeps them. The others were not touched. The edit is fixed now.")
 	if err := s.edit(ctx, "configmap/shop-settings", "TIMEOUT: half-a-minute", "TIMEOUT: 45s"); err != nil {
@@ -232,10 +228,8 @@ func badEdit(ctx context.Context, s *stage) error {
 	if err := s.tells(ctx, []string{"4 of 4 workloads have it"}, "configstamp", "wait", "configmap/shop-settings"); err != nil {
 		return err
 	}
-	for _, name := range shop {
-		if err := s.answers(ctx, name, "45s"); err != nil {
-			return err
-		}
+	if err := s.allAnswer(ctx, shop, "45s"); err != nil {
+		return err
 	}
 	s.say("  One first, then two: a change proves itself before it goes on.")
 	return nil
@@ -268,10 +262,8 @@ func night(ctx context.Context, s *stage) error {
 	if _, err := s.kubectl(ctx, "get", "pods", "-l", "app in (accounts,loans,transfers)"); err != nil {
 		return err
 	}
-	for _, name := range bank {
-		if err := s.answers(ctx, name, "30s"); err != nil {
-			return err
-		}
+	if err := s.allAnswer(ctx, bank, "30s"); err != nil {
+		return err
 	}
 	if err := s.rolled(ctx, 1, "loans", "transfers"); err != nil {
 		return err
@@ -283,12 +275,7 @@ func night(ctx context.Context, s *stage) error {
 	if err := s.tells(ctx, []string{"3 of 3 workloads have it"}, "configstamp", "wait", "configmap/bank-settings"); err != nil {
 		return err
 	}
-	for _, name := range bank {
-		if err := s.answers(ctx, name, "45s"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.allAnswer(ctx, bank, "45s")
 }
 
 func undo(ctx context.Context, s *stage) error {
@@ -307,6 +294,16 @@ func undo(ctx context.Context, s *stage) error {
 		return err
 	}
 	return s.answers(ctx, "web-app", "hello world")
+}
+
+// allAnswer checks what each of several applications answers.
+func (s *stage) allAnswer(ctx context.Context, names []string, want string) error {
+	for _, name := range names {
+		if err := s.answers(ctx, name, want); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // event shows and checks an event of something.

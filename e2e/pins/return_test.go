@@ -129,7 +129,14 @@ func TestReturn_TheLeaderDies(t *testing.T) {
 		}
 		stamps, before := harness.Stamps(r.space.Get(m.name())), r.space.Counts()
 		r.write(bad)
-		time.Sleep(usual - time.Second + 2*time.Second*time.Duration(round)/time.Duration(count))
+		kill := time.After(usual - time.Second + 2*time.Second*time.Duration(round)/time.Duration(count))
+		r.space.Eventually("waiting until it has rolled", func() error {
+			if is := harness.Stamps(r.space.Get(m.name())); fmt.Sprint(is) == fmt.Sprint(stamps) {
+				return errors.New("it has not")
+			}
+			return nil
+		})
+		<-kill
 		for _, controller := range product.Controllers {
 			harness.Must(t, controller.Kill())
 		}

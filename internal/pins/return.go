@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
@@ -26,7 +25,7 @@ func (p *Pins) Return(ctx context.Context, u *Update) (back *checksum.Records, w
 	if err != nil {
 		return nil, "", err
 	}
-	slices.SortFunc(revisions, newestFirst)
+	slices.SortFunc(revisions, workload.NewestFirst)
 	for _, revision := range revisions {
 		older, err := checksum.RecordsIn(nil, revision.Template.Metadata.Annotations)
 		if err != nil || !u.Object.Template.IsOf(revision) {
@@ -59,37 +58,3 @@ func (p *Pins) missing(ctx context.Context, namespace string, sources []checksum
 	}
 	return "", nil
 }
-
-// LastRoll returns the sources whose content the last rollout of a workload has brought: those whose stamps differ
-// between its two newest revisions, if nothing else of the template does; and when the newest was made. raw is the
-// workload as JSON.
-func LastRoll(ctx context.Context, in Revisions, kind *workload.Kind, namespace string, raw []byte) (sources []checksum.Source, began time.Time, err error) {
-	object, err := kind.Decode(raw)
-	if err != nil {
-		return nil, began, err
-	}
-	selector, err := kind.Selector(raw)
-	if err != nil {
-		return nil, began, err
-	}
-	revisions, err := in.Of(ctx, kind, namespace, selector, object.UID)
-	if err != nil || len(revisions) < 2 {
-		return nil, began, err
-	}
-	slices.SortFunc(revisions, newestFirst)
-	for _, revision := range revisions[:2] {
-		if !object.Template.IsOf(revision) {
-			return nil, began, nil
-		}
-	}
-	was := revisions[1].Template.Metadata.Annotations
-	for key, stamp := range revisions[0].Template.Metadata.Annotations {
-		if source, is := checksum.StampedSource(key); is && stamp != was[key] {
-			sources = append(sources, source)
-		}
-	}
-	slices.SortFunc(sources, checksum.Source.Compare)
-	return sources, revisions[0].Created, nil
-}
-
-func newestFirst(a, b *workload.Revision) int { return cmp.Compare(b.Number, a.Number) }

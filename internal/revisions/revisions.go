@@ -7,12 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/cache/follow"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -57,6 +61,50 @@ func (c *Client) Of(ctx context.Context, kind *workload.Kind, namespace, selecto
 		}
 	}
 	return found, nil
+}
+
+// Last is the last rollout of a workload, as its revisions tell.
+type Last struct {
+	// Sources are those whose stamps it changed, if it changed nothing else; Began is when its revision was made first.
+	Sources []checksum.Source
+	Began   time.Time
+}
+
+// Last compares the two newest revisions of a workload, which is given as JSON. Without two, or without the right to list
+// them, nothing is known.
+func (c *Client) Last(ctx context.Context, kind *workload.Kind, namespace string, raw []byte) (Last, error) {
+	object, err := kind.Decode(raw)
+	if err != nil {
+		return Last{}, err
+	}
+	selector, err := kind.Selector(raw)
+	if err != nil {
+		return Last{}, err
+	}
+	found, err := c.Of(ctx, kind, namespace, selector, object.UID)
+	if apierrors.IsForbidden(err) {
+		return Last{}, nil
+	}
+	return last(object, found), err
+}
+
+func last(object *workload.Object, found []*workload.Revision) (is Last) {
+	if len(found) < 2 {
+		return is
+	}
+	slices.SortFunc(found, workload.NewestFirst)
+	newest, before := found[0], found[1]
+	if !object.Template.IsOf(newest) || !object.Template.IsOf(before) {
+		return is
+	}
+	for key, stamp := range newest.Template.Metadata.Annotations {
+		if source, ours := checksum.StampedSource(key); ours && stamp != before.Template.Metadata.Annotations[key] {
+			is.Sources = append(is.Sources, source)
+		}
+	}
+	slices.SortFunc(is.Sources, checksum.Source.Compare)
+	is.Began = newest.Created
+	return is
 }
 
 // HasPods reports whether there is a pod of a revision now.

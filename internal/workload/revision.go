@@ -66,6 +66,9 @@ func DecodeRevision(raw []byte) (*Revision, error) {
 	return revision, nil
 }
 
+// NewestFirst compares revisions by their numbers.
+func NewestFirst(a, b *Revision) int { return cmp.Compare(b.Number, a.Number) }
+
 // PodSelector finds pods of the revision, beside the selector of its workload.
 func (r *Revision) PodSelector() string {
 	if hash := hashOf(r.Labels); hash != "" {

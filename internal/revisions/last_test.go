@@ -1,30 +1,19 @@
-package pins_test
+package revisions
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/workload"
 )
-
-// kept are revisions of a Deployment.
-type kept []*workload.Revision
-
-func (k kept) Of(context.Context, *workload.Kind, string, string, types.UID) ([]*workload.Revision, error) {
-	return k, nil
-}
 
 // template is a pod template with an image, and some stamps.
 func template(image, stamps string) string {
 	return fmt.Sprintf(`"template":{"metadata":{"labels":{"app":"api"},"annotations":{%s}},"spec":{"containers":[{"name":"app","image":%q}]}}`, stamps, image)
 }
 
-func TestLastRoll(t *testing.T) {
+func TestLast(t *testing.T) {
 	t.Parallel()
 	const old, edited = `"configmap.configstamp.dev/web":"v1"`, `"configmap.configstamp.dev/web":"v2"`
 	deployments, _ := workload.Builtin().Find("apps", "deployments")
@@ -42,22 +31,25 @@ func TestLastRoll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var revisions kept
+			var kept []*workload.Revision
 			for i, text := range c.kept {
 				revision, err := workload.DecodeRevision(fmt.Appendf(nil, `{"metadata":{"name":"api-%d","annotations":{"deployment.kubernetes.io/revision":"%d"}},"spec":{%s}}`, i, len(c.kept)-i, text))
 				if err != nil {
 					t.Fatal(err)
 				}
-				revisions = append(kept{revision}, revisions...) // the API server keeps no order
+				kept = append([]*workload.Revision{revision}, kept...) // the API server keeps no order
 			}
 			raw := fmt.Appendf(nil, `{"metadata":{"name":"api","namespace":"shop","uid":"1"},"spec":{"selector":{"matchLabels":{"app":"api"}},%s}}`, c.is)
-			got, _, err := pins.LastRoll(t.Context(), revisions, deployments, "shop", raw)
+			object, err := deployments.Decode(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
 			var names []string
-			for _, source := range got {
+			for _, source := range last(object, kept).Sources {
 				names = append(names, source.Name)
 			}
-			if err != nil || !slices.Equal(names, c.want) {
-				t.Errorf("got %v, %v, want %v", names, err, c.want)
+			if !slices.Equal(names, c.want) {
+				t.Errorf("got %v, want %v", names, c.want)
 			}
 		})
 	}
