@@ -148,6 +148,7 @@ func TestReturn_TheLeaderDies(t *testing.T) {
 			}
 			for _, event := range r.space.Events(m.name()) {
 				if event.Reason == "ReturnImpossible" {
+					t.Logf("round %d: %s", round, event.Note)
 					return nil
 				}
 			}
