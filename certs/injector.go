@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -155,10 +156,10 @@ func (i *injector) watch(ctx context.Context, group *wait.Group) {
 		group.StartWithContext(ctx, func(ctx context.Context) {
 			ctx, stop := context.WithCancel(ctx)
 			defer stop()
-			store := &follow.Store[any]{
+			store := &follow.Store[runtime.Object]{
 				Resource: resource, Namespace: namespace, Selector: fields.OneTermEqualSelector(metav1.ObjectNameField, name),
-				Event: func(any, bool) { changed() },
-				All:   func([]any, string) { changed() },
+				Event: func(runtime.Object, bool) { changed() },
+				All:   func([]runtime.Object, string) { changed() },
 			}
 			if namespace == metav1.NamespaceNone {
 				store.Forbidden = func() {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -23,7 +24,7 @@ import (
 // discovered is what the API server says of the group of Argo Rollouts.
 type discovered struct{ err error }
 
-func (d discovered) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
+func (d discovered) ServerResourcesForGroupVersionWithContext(context.Context, string) (*metav1.APIResourceList, error) {
 	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "rollouts", Kind: "Rollout", Namespaced: true}}}, d.err
 }
 

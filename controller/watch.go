@@ -264,7 +264,7 @@ type workloads = follow.Store[received]
 // into the index.
 func (c *Controller) fills(kind *workload.Kind, namespace string) *workloads {
 	return &workloads{
-		Resource: kind.Resource, Namespace: namespace, Clock: c.options.Clock, Small: c.reads(kind),
+		Resource: kind.Resource, Namespace: namespace, Clock: c.options.Clock, Transform: c.reads(kind),
 		Event: func(w received, deleted bool) {
 			if deleted {
 				w.Workload = nil

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -136,10 +137,10 @@ func (k *Keyring) report(logger klog.Logger, unreadable []string) {
 // watch watches the Secret until ctx ends. What it brings only says that it is time to
 // look, and is not kept.
 func (k *Keyring) watch(ctx context.Context) {
-	secret := &follow.Store[any]{
+	secret := &follow.Store[runtime.Object]{
 		Resource: "secrets", Namespace: k.namespace, Selector: fields.OneTermEqualSelector(metav1.ObjectNameField, k.name),
-		Event: func(any, bool) { k.wake() },
-		All:   func([]any, string) { k.wake() },
+		Event: func(runtime.Object, bool) { k.wake() },
+		All:   func([]runtime.Object, string) { k.wake() },
 	}
 	secret.Run(ctx, k.secrets.REST)
 }

@@ -225,7 +225,7 @@ type reportSink struct {
 
 func newReportSink(classes *classes, namespace string) *reportSink {
 	s := &reportSink{classes: classes}
-	s.Resource, s.Namespace, s.Small, s.Event, s.All = statuses().Resource, namespace, (&condenser{}).report, s.event, s.all
+	s.Resource, s.Namespace, s.Transform, s.Event, s.All = statuses().Resource, namespace, (&condenser{}).report, s.event, s.all
 	return s
 }
 

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -166,7 +167,7 @@ type driver struct {
 	events    chan string // the next of the watch
 }
 
-func (d *driver) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
+func (d *driver) ServerResourcesForGroupVersionWithContext(_ context.Context, gv string) (*metav1.APIResourceList, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.installed || gv != statuses().GroupVersion().String() {

@@ -98,7 +98,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 	for _, namespace := range namespaces {
 		for _, kind := range kinds {
 			sink := newSink(kind, options.Clock, s.changed)
-			sink.Namespace, sink.Small = namespace, s.condenser.condense
+			sink.Namespace, sink.Transform = namespace, s.condenser.condense
 			sink.snapshotChanged = s.snapshotChanged
 			if namespace != metav1.NamespaceAll {
 				sink.First = func() { s.filled(namespace) }

@@ -26,9 +26,9 @@ func NewClient(config *rest.Config) (Client, error) {
 
 type asking struct{ client rest.Interface }
 
-// ServerResourcesForGroupVersion implements Client, for groups with a name.
-func (a asking) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askWithin)
+// ServerResourcesForGroupVersionWithContext implements Client, for groups with a name.
+func (a asking) ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	list := &metav1.APIResourceList{}
 	if err := a.client.Get().AbsPath("/apis", groupVersion).Do(ctx).Into(list); err != nil {

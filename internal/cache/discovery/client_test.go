@@ -29,17 +29,17 @@ func TestClientReadsWhatAGroupServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := client.ServerResourcesForGroupVersion("example.com/v1")
+	list, err := client.ServerResourcesForGroupVersionWithContext(t.Context(), "example.com/v1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if kind, namespaced := kindOf(list, "engines"); kind != "Engine" || !namespaced {
 		t.Errorf("%q, in namespaces: %t", kind, namespaced)
 	}
-	if _, err := client.ServerResourcesForGroupVersion("example.com/v2"); !apierrors.IsForbidden(err) {
+	if _, err := client.ServerResourcesForGroupVersionWithContext(t.Context(), "example.com/v2"); !apierrors.IsForbidden(err) {
 		t.Errorf("what is forbidden: %v", err)
 	}
-	if _, err := client.ServerResourcesForGroupVersion("gone.example.com/v1"); !apierrors.IsNotFound(err) {
+	if _, err := client.ServerResourcesForGroupVersionWithContext(t.Context(), "gone.example.com/v1"); !apierrors.IsNotFound(err) {
 		t.Errorf("what is not served: %v", err)
 	}
 }

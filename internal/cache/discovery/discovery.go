@@ -25,7 +25,7 @@ const askEvery = 15 * time.Second
 
 // Client returns what the API server serves. NewClient makes one.
 type Client interface {
-	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }
 
 // Resource is one that the API server may serve.
@@ -130,7 +130,7 @@ func (g *group) run(ctx context.Context) {
 // look starts and ends watches by what is served now. Where the API server does
 // not tell, everything stays as it is.
 func (g *group) look(ctx context.Context) {
-	list, err := g.client.ServerResourcesForGroupVersion(g.version.String())
+	list, err := g.client.ServerResourcesForGroupVersionWithContext(ctx, g.version.String())
 	switch {
 	case apierrors.IsNotFound(err):
 		list = &metav1.APIResourceList{}

@@ -17,7 +17,7 @@ import (
 // answers are what the API server says of each group and version.
 type answers map[string]any
 
-func (a answers) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+func (a answers) ServerResourcesForGroupVersionWithContext(_ context.Context, groupVersion string) (*metav1.APIResourceList, error) {
 	switch answer := a[groupVersion].(type) {
 	case error:
 		return nil, answer
@@ -138,11 +138,11 @@ type hanging struct {
 	end   <-chan struct{}
 }
 
-func (h hanging) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+func (h hanging) ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
 	if groupVersion == h.group {
 		<-h.end
 	}
-	return h.answers.ServerResourcesForGroupVersion(groupVersion)
+	return h.answers.ServerResourcesForGroupVersionWithContext(ctx, groupVersion)
 }
 
 func TestAGroupThatDoesNotAnswerDelaysNoOther(t *testing.T) {

@@ -50,7 +50,7 @@ func newTyped(cfg *rest.Config, gv schema.GroupVersion, register func(*runtime.S
 	}
 	own := rest.CopyConfig(cfg)
 	own.ContentType, own.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	own.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), metadata}
+	own.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), scheme, metadata}
 	return restClient(own, gv)
 }
 
@@ -59,7 +59,7 @@ func newTyped(cfg *rest.Config, gv schema.GroupVersion, register func(*runtime.S
 func Dynamic(cfg *rest.Config, gv schema.GroupVersion) (*rest.RESTClient, error) {
 	own := dynamic.ConfigFor(cfg)
 	own.ContentType, own.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON // Raw is read as JSON, and never as CBOR
-	own.NegotiatedSerializer = codecs{own.NegotiatedSerializer, nil}
+	own.NegotiatedSerializer = codecs{own.NegotiatedSerializer, nil, nil}
 	return restClient(own, gv)
 }
 

@@ -14,6 +14,8 @@ import (
 // errors that quote nothing.
 type codecs struct {
 	runtime.NegotiatedSerializer
+	// kinds are those that are read from protobuf in place; nil: none.
+	kinds runtime.ObjectCreater
 	// metadata decodes the metadata of an object that cannot be decoded; nil returns the error.
 	metadata runtime.Decoder
 }
@@ -25,6 +27,9 @@ func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
 		if infos[i].StreamSerializer != nil {
 			stream := *infos[i].StreamSerializer
 			stream.Framer = wipingFramer{stream.Framer}
+			if infos[i].MediaType == runtime.ContentTypeProtobuf {
+				stream.Serializer = events{stream.Serializer}
+			}
 			infos[i].StreamSerializer = &stream
 		}
 	}
@@ -33,17 +38,23 @@ func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
 
 // DecoderToVersion implements runtime.NegotiatedSerializer.
 func (c codecs) DecoderToVersion(inner runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
-	return decoder{c.NegotiatedSerializer.DecoderToVersion(inner, gv), c.metadata}
+	return decoder{c.NegotiatedSerializer.DecoderToVersion(inner, gv), c.kinds, c.metadata}
 }
 
 type decoder struct {
 	runtime.Decoder
+	kinds    runtime.ObjectCreater
 	metadata runtime.Decoder
 }
 
 // Decode implements runtime.Decoder. Errors of the inner decoder may quote the object, which may
 // be a Secret.
 func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if into == nil && d.kinds != nil {
+		if object, gvk, ok := inPlace(data, d.kinds); ok {
+			return object, gvk, nil
+		}
+	}
 	object, gvk, err := d.Decoder.Decode(data, defaults, into)
 	if err == nil {
 		return object, gvk, nil

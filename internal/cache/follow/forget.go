@@ -27,9 +27,9 @@ import (
 const silence = 2 * time.Minute
 
 // forgetful is a watch that lets go of everything once it is stopped, and stops
-// by itself when it is silent. It makes the objects of its events small.
+// by itself when it is silent. It keeps no more of the objects than keep returns.
 type forgetful struct {
-	small  smaller
+	keep   transform
 	events chan watch.Event
 	done   chan struct{} // closed once stopped
 
@@ -39,9 +39,9 @@ type forgetful struct {
 
 // forget makes a watch let go of its stream, and so of the connection with all its buffers, once
 // it is stopped, even while its caller still holds the watch; and end after two minutes without
-// an event. An object of which small makes nothing ends it too.
-func forget(w watch.Interface, small smaller) watch.Interface {
-	f := &forgetful{small: small, events: make(chan watch.Event), done: make(chan struct{}), inner: w}
+// an event, or at an object that keep does not know.
+func forget(w watch.Interface, keep transform) watch.Interface {
+	f := &forgetful{keep: keep, events: make(chan watch.Event), done: make(chan struct{}), inner: w}
 	go f.pass(w.ResultChan())
 	return f
 }
@@ -54,15 +54,15 @@ func (f *forgetful) pass(events <-chan watch.Event) {
 	for event := range events {
 		silent.Reset(silence)
 		select {
-		case f.events <- f.made(event):
+		case f.events <- f.transformed(event):
 		case <-f.done:
 			return
 		}
 	}
 }
 
-// made returns the event that the Reflector receives, which logs the message of an error.
-func (f *forgetful) made(event watch.Event) watch.Event {
+// transformed returns the event that the Reflector receives, which logs the message of an error.
+func (f *forgetful) transformed(event watch.Event) watch.Event {
 	if event.Type == watch.Bookmark {
 		return event
 	}
@@ -71,8 +71,8 @@ func (f *forgetful) made(event watch.Event) watch.Event {
 		status.Message = refusal.Words(status)
 		return watch.Event{Type: watch.Error, Object: status}
 	}
-	if small, ok := f.small(event.Object); ok {
-		return watch.Event{Type: event.Type, Object: small}
+	if kept, ok := f.keep(event.Object); ok {
+		return watch.Event{Type: event.Type, Object: kept}
 	}
 	failure := apierrors.NewInternalError(fmt.Errorf("the object of a watch event is a %T", event.Object)).ErrStatus
 	return watch.Event{Type: watch.Error, Object: &failure}

@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/internal/refusal"
 )
@@ -29,33 +31,56 @@ const (
 	fullLists = 3
 )
 
-// smaller makes of an object what is kept of it; false if it is of another kind than asked for.
-type smaller func(runtime.Object) (runtime.Object, bool)
+// transform returns what is kept of an object; false if it is of another kind than asked for.
+type transform func(runtime.Object) (runtime.Object, bool)
 
 // newListWatch makes what a Reflector needs of a client: resource (plural, such as "configmaps")
 // in one namespace, or in all if it is "", restricted by selector (nil: all). The Reflector
-// receives what small makes of each object.
+// receives what keep returns of each object.
 //
 // A LIST is always a consistent one in pages of half a MiB, whatever the
 // Reflector asks for: it would ask for resourceVersion "0", or for 500 objects,
 // or on a relist for all at once, and a server that refuses WatchList would send
-// them in one body. The objects of a page are made small before the next page is read.
-func newListWatch(client cache.Getter, resource, namespace string, selector fields.Selector, small smaller) *cache.ListWatch {
+// them in one body. A page is let go before the next one is read.
+func newListWatch(client cache.Getter, resource, namespace string, selector fields.Selector, keep transform) *cache.ListWatch {
 	if selector == nil {
 		selector = fields.Everything()
 	}
-	l := lister{small: small, client: client, resource: resource, namespace: namespace, selector: selector.String(), pageWithin: pageWithin}
+	l := &lister{keep: keep, client: client, resource: resource, namespace: namespace, selector: selector.String(), pageWithin: pageWithin}
 	return &cache.ListWatch{ListWithContextFunc: l.list, WatchFuncWithContext: l.watch}
 }
 
 type lister struct {
-	small                         smaller
+	keep                          transform
 	client                        cache.Getter
 	resource, namespace, selector string
 	pageWithin                    time.Duration
+	failures                      int // of watches, one after the other
 }
 
-func (l lister) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+// mostFailures is how many watches in a row may fail to start, over one to two minutes, before
+// everything is listed anew: something between us and the API server may let through lists alone.
+const mostFailures = 20
+
+// watch starts a watch. A Reflector lists everything anew when that fails, unless the API server
+// is too busy (429) or refuses the connection. All else that says nothing of what is known, such as
+// 503 while a server restarts, becomes a 429 here, and the Reflector asks for the same watch again.
+func (l *lister) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	w, err := l.start(ctx, options)
+	if err == nil {
+		l.failures = 0
+		return w, nil
+	}
+	code := refusal.StatusOf(err).Code
+	if l.failures++; options.SendInitialEvents != nil || code != 0 && code < http.StatusInternalServerError || l.failures > mostFailures {
+		l.failures = 0
+		return nil, err
+	}
+	klog.FromContext(ctx).Info("A watch failed to start; trying again", "resource", l.resource, "namespace", l.namespace, "reason", err.Error())
+	return nil, apierrors.NewTooManyRequests(err.Error(), 1)
+}
+
+func (l *lister) start(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if err := l.notAhead(ctx, options.ResourceVersion); err != nil {
 		return nil, err
 	}
@@ -70,19 +95,19 @@ func (l lister) watch(ctx context.Context, options metav1.ListOptions) (watch.In
 		cancel()
 		return nil, refusal.Plain(err)
 	}
-	return forget(begun{w, cancel}, l.small), nil
+	return forget(started{w, cancel}, l.keep), nil
 }
 
-// begun is a watch that began in time, with what its request holds.
-type begun struct {
+// started is a watch that started in time, with what its request holds.
+type started struct {
 	watch.Interface
 	cancel context.CancelFunc
 }
 
 // Stop implements watch.Interface.
-func (b begun) Stop() {
-	b.Interface.Stop()
-	b.cancel()
+func (s started) Stop() {
+	s.Interface.Stop()
+	s.cancel()
 }
 
 // notAhead fails with "expired", so that the Reflector lists anew, when we know
@@ -90,7 +115,7 @@ func (b begun) Stop() {
 // snapshot, and a watch from that version would be silent, without an error,
 // until the cluster has counted up to it again. A restore ends all watches, so
 // the beginning of one is when to look.
-func (l lister) notAhead(ctx context.Context, known string) error {
+func (l *lister) notAhead(ctx context.Context, known string) error {
 	if known == "" || known == "0" {
 		return nil
 	}
@@ -123,7 +148,7 @@ const versionWithin = 10 * time.Second
 const listVersion = runtime.ContentTypeJSON + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 // page reads one page, and returns its size in bytes.
-func (l lister) page(ctx context.Context, options metav1.ListOptions) (obj runtime.Object, size int, err error) {
+func (l *lister) page(ctx context.Context, options metav1.ListOptions) (obj runtime.Object, size int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.pageWithin)
 	defer cancel()
 	options.FieldSelector = l.selector
@@ -136,7 +161,7 @@ func (l lister) page(ctx context.Context, options metav1.ListOptions) (obj runti
 	return obj, len(body), err
 }
 
-func (l lister) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (l *lister) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.ResourceVersion = ""
 	options.Limit = firstPage
 	var err error
@@ -151,7 +176,7 @@ func (l lister) list(ctx context.Context, options metav1.ListOptions) (runtime.O
 
 // pages reads all pages of one consistent LIST into one list. A page of metadata alone has an
 // object that cannot be decoded (TypedOrMetadata): the page is halved until it is that object.
-func (l lister) pages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (l *lister) pages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	all := &metav1.List{}
 	for {
 		obj, size, err := l.page(ctx, options)
@@ -167,11 +192,11 @@ func (l lister) pages(ctx context.Context, options metav1.ListOptions) (runtime.
 			return nil, fmt.Errorf("listing %s: the server answered with %T instead of a list", l.resource, obj)
 		}
 		err = meta.EachListItem(obj, func(item runtime.Object) error {
-			small, ok := l.small(item)
+			kept, ok := l.keep(item)
 			if !ok {
 				return fmt.Errorf("listing %s: an item is a %T", l.resource, item)
 			}
-			all.Items = append(all.Items, runtime.RawExtension{Object: small})
+			all.Items = append(all.Items, runtime.RawExtension{Object: kept})
 			return nil
 		})
 		if err != nil {

@@ -61,7 +61,7 @@ func TestAReflectorShowsLifeWhileTheAPIServerIsAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			var progress Progress
-			l := lister{small: whole, client: asking{client, func() { progress.Asked(time.Now()) }}, resource: "configmaps", pageWithin: 100 * time.Millisecond}
+			l := lister{keep: whole, client: asking{client, func() { progress.Asked(time.Now()) }}, resource: "configmaps", pageWithin: 100 * time.Millisecond}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

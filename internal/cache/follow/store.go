@@ -17,17 +17,17 @@ import (
 // Store passes on the objects of one watch, all of type T, and keeps none of them. It
 // records how the watch goes. It is a cache.ReflectorStore whose methods never return an
 // error: a Reflector would log the object with it.
-type Store[T any] struct {
+type Store[T runtime.Object] struct {
 	// Resource is what is watched, in the plural (configmaps).
 	Resource string
 	// Namespace is where; "" is everywhere.
 	Namespace string
 	// Selector restricts it; nil is no restriction.
 	Selector fields.Selector
-	// Small makes a T of an object as the client decodes it, of which nothing else is kept; false
-	// if the object is of another kind, which ends the list or the watch. nil passes on objects as
-	// they are, such as a single one that is only watched for changes.
-	Small func(whole runtime.Object) (T, bool)
+	// Transform returns what is kept of an object as the client decodes it; false if the object is of
+	// another kind, which ends the list or the watch. nil passes on objects as they are, such as a
+	// single one that is only watched for changes.
+	Transform func(whole runtime.Object) (T, bool)
 	// Event is called with each object that was made or changed, or that was deleted.
 	Event func(object T, deleted bool)
 	// All is called with all objects that there are, as of a resourceVersion.
@@ -46,11 +46,14 @@ type Store[T any] struct {
 
 // Run watches until ctx ends, whatever the API server does.
 func (s *Store[T]) Run(ctx context.Context, client cache.Getter) {
-	lw := newListWatch(asking{client, s.asked}, s.Resource, s.Namespace, s.Selector, s.small)
+	lw := newListWatch(asking{client, s.asked}, s.Resource, s.Namespace, s.Selector, s.keep)
 	list := lw.ListWithContextFunc
 	lw.ListWithContextFunc = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		found, err := list(ctx, options)
 		forbidden := apierrors.IsForbidden(err)
+		if forbidden && s.Namespace != metav1.NamespaceAll {
+			s.progressed() // there is no more to be known: the namespace may be gone
+		}
 		if forbidden || err == nil { // what else fails says nothing of rights
 			s.refused.Store(forbidden)
 		}
@@ -60,23 +63,19 @@ func (s *Store[T]) Run(ctx context.Context, client cache.Getter) {
 		return found, err
 	}
 	logger := klog.FromContext(ctx)
-	// It expects no type: bookmarks are of another one than small objects.
+	// It expects no type: bookmarks are of another one than what is kept.
 	cache.NewReflectorWithOptions(lw, nil, s, cache.ReflectorOptions{
 		Logger: &logger, Name: "configstamp", TypeDescription: s.Resource, Backoff: Backoff(),
 	}).RunWithContext(ctx)
 }
 
-// small is Small as a smaller. A T that is not a runtime.Object would be lost in a Reflector.
-func (s *Store[T]) small(whole runtime.Object) (runtime.Object, bool) {
-	if s.Small == nil {
+// keep is Transform for a Reflector.
+func (s *Store[T]) keep(whole runtime.Object) (runtime.Object, bool) {
+	if s.Transform == nil {
 		return whole, true
 	}
-	small, ok := s.Small(whole)
-	if !ok {
-		return nil, false // a nil T would be taken for an object
-	}
-	object, ok := any(small).(runtime.Object)
-	return object, ok
+	kept, ok := s.Transform(whole)
+	return kept, ok
 }
 
 // Filled reports whether the first list is complete, and All has returned from it.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -83,7 +84,7 @@ func (f *followed) len() int {
 func startFollowing(t *testing.T, client rest.Interface, resource string) (f *followed, stop func()) {
 	t.Helper()
 	f = &followed{times: map[string]int{}, texts: map[string]string{}}
-	f.Resource, f.Small = resource, f.small
+	f.Resource, f.Transform = resource, f.small
 	f.Event = func(s *small, deleted bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -227,6 +228,54 @@ func TestPagesBeginAnewWhenTheirContinuationExpires(t *testing.T) {
 	}
 	f, _ := startFollowing(t, connect(t, server.Config(), typedCore), "configmaps")
 	fakeapi.Eventually(t, "all arrive", func() bool { return f.len() == 700 })
+}
+
+// A server that is away for a moment has nothing listed anew.
+func TestAWatchThatFailsToStartIsTriedAgain(t *testing.T) {
+	server := fakeapi.New(t)
+	server.RefuseWatchList = true
+	var lists, refusals atomic.Int32
+	server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		query := r.URL.Query()
+		if !query.Has("watch") && query.Get("limit") != "1" {
+			lists.Add(1)
+			return false
+		}
+		if query.Has("sendInitialEvents") || refusals.Add(-1) < 0 {
+			return false
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}
+	server.Put("configmaps", configMap("web", "first"))
+	f, _ := startFollowing(t, connect(t, server.Config(), typedCore), "configmaps")
+	fakeapi.Eventually(t, "the first list", f.Filled)
+	server.Put("configmaps", configMap("web", "second"))
+	fakeapi.Eventually(t, "a change arrives", func() bool { return f.text("web") == "second" }) // of a watch without events a list follows
+	refusals.Store(3)
+	server.CutWatches()
+	server.Put("configmaps", configMap("web", "third"))
+	fakeapi.Eventually(t, "the next one arrives", func() bool { return f.text("web") == "third" })
+	if refusals.Load() >= 0 || lists.Load() != 1 {
+		t.Errorf("%d lists, want 1; %d refusals are left", lists.Load(), refusals.Load())
+	}
+}
+
+// A given namespace may be gone: then there is no more to be known of it.
+func TestARefusedNamespaceIsNotBehind(t *testing.T) {
+	for namespace, progress := range map[string]bool{"gone": true, metav1.NamespaceAll: false} {
+		server := fakeapi.New(t)
+		server.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+			w.WriteHeader(http.StatusForbidden)
+			return true
+		}
+		store := &follow.Store[*corev1.ConfigMap]{Resource: "configmaps", Namespace: namespace}
+		go store.Run(t.Context(), connect(t, server.Config(), typedCore))
+		fakeapi.Eventually(t, "the list is refused", store.Refused)
+		if known := !store.Progress.Last().IsZero(); known != progress {
+			t.Errorf("namespace %q: progress %t", namespace, known)
+		}
+	}
 }
 
 // corrupting replaces parts of answers by others of the same length.

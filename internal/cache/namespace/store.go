@@ -50,7 +50,7 @@ func NewStore(cfg *rest.Config, given []string, optIn checksum.OptIn) (*Store, e
 		return nil, fmt.Errorf("making the client that reads Namespaces: %w", err)
 	}
 	s.client, s.sink = client, newSink(s.changed)
-	s.sink.Small = s.named
+	s.sink.Transform = s.named
 	for _, name := range given {
 		s.sink.known[name] = checksum.Namespace{OptedIn: true}
 	}

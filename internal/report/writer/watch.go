@@ -69,7 +69,7 @@ func (w *Writer) resource() discovery.Resource {
 // watchIn watches the objects of one namespace, or of all ("").
 func (w *Writer) watchIn(namespace string) *watch {
 	return &watch{
-		Resource: report.Resource, Namespace: namespace, Clock: w.Clock, Small: nameAndVersion,
+		Resource: report.Resource, Namespace: namespace, Clock: w.Clock, Transform: nameAndVersion,
 		Event: func(object *metav1.PartialObjectMetadata, deleted bool) {
 			version := object.ResourceVersion
 			if deleted {
