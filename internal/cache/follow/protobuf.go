@@ -20,7 +20,7 @@ type events struct{ runtime.Serializer }
 // Decode implements runtime.Decoder.
 func (e events) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	event, ok := into.(*metav1.WatchEvent)
-	if fields, read := fieldsOf(data); ok && read {
+	if fields, read := fieldsOf(data); ok && read && fields[2] != nil {
 		if object, read := fieldsOf(fields[2]); read {
 			event.Type, event.Object.Raw = string(fields[1]), object[1]
 			return event, defaults, nil
@@ -49,21 +49,24 @@ func inPlace(data []byte, kinds runtime.ObjectCreater) (runtime.Object, *schema.
 	return object, &gvk, is && message.Unmarshal(unknown[2]) == nil
 }
 
-// fieldsOf returns the first fields of a protobuf message that have a length, by number, as parts of
-// it; false if it is none.
-func fieldsOf(message []byte) (fields [4][]byte, ok bool) {
+// fieldsOf returns the first fields of a protobuf message, by number, as parts of it; false if one of
+// them has no length or comes twice, or if it is no such message.
+func fieldsOf(message []byte) (fields [5][]byte, ok bool) {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
 			return fields, false
 		}
 		value := message[n:]
-		if kind == protowire.BytesType && int(number) < len(fields) {
-			fields[number], _ = protowire.ConsumeBytes(value)
-		}
 		size := protowire.ConsumeFieldValue(number, kind, value)
 		if size < 0 {
 			return fields, false
+		}
+		if int(number) < len(fields) {
+			if kind != protowire.BytesType || fields[number] != nil {
+				return fields, false
+			}
+			fields[number], _ = protowire.ConsumeBytes(value)
 		}
 		message = value[size:]
 	}
