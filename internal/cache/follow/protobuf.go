@@ -30,11 +30,11 @@ func (e events) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 }
 
 // envelope is what every protobuf object begins with; a message runtime.Unknown follows.
-var envelope = []byte("k8s\x00")
+const envelope = "k8s\x00"
 
 // inPlace reads a protobuf object of one of kinds; false if data is anything else.
 func inPlace(data []byte, kinds runtime.ObjectCreater) (runtime.Object, *schema.GroupVersionKind, bool) {
-	data, is := bytes.CutPrefix(data, envelope)
+	data, is := bytes.CutPrefix(data, []byte(envelope))
 	unknown, read := fieldsOf(data)
 	if !is || !read || len(unknown[3]) > 0 { // the message is encoded once more
 		return nil, nil, false
