@@ -177,7 +177,7 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 			}
 		}
 		for _, v := range all { // one more tries when the content of one that has failed changes
-			if w.contents[rollout.SourceRef{Namespace: v.a.ref.Namespace, Source: source}] != c {
+			if w.contents[rollout.SourceRef{Namespace: v.a.ref.Namespace, Source: source}] != c || v.a != a && w.awaitsCopy(v.a) {
 				most++
 			}
 		}
@@ -189,6 +189,15 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 			w.errorf("a bad content has reached %d healthy workloads, want at most %d: %s", len(all), most, strings.Join(names, ", "))
 		}
 	}
+}
+
+// awaitsCopy reports whether a workload waits for a replicated content. It may stop after failures in
+// other namespaces, for an hour; then the workload is left out of changes of its other sources.
+func (w *world) awaitsCopy(a *app) bool {
+	return slices.ContainsFunc(a.sources, func(source checksum.Source) bool {
+		is, carried := w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}], a.carried[source]
+		return is != nil && is.copies > 1 && (carried == nil || carried.number != is.number)
+	})
 }
 
 // victimsOf are the healthy workloads that a bad content has reached within a day, each once: a content may
