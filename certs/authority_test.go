@@ -5,31 +5,25 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/ktesting"
-
-	"github.com/configstamp/configstamp/internal/cache/objects/front"
 )
 
 // Two replicas, each with its authority, and an API server's view of both: once trusted, no handshake may fail, through a replacement of the authority and the change of certificates after it.
 func TestReplicasStayTrustedThroughARotation(t *testing.T) {
 	t.Parallel()
-	client := newClient(webhookConfiguration())
-	options := testOptions
-	options.RESTConfig = front.Serve(t, client)
+	server := newServer(t, webhookConfiguration())
 	_, ctx := ktesting.NewTestContext(t)
 	const patience = 2 * time.Second
 	var addresses []string
 	for range 2 {
-		injector, err := newInjector(options)
-		fatal(t, err)
+		injector := injectorOf(t, server, testOptions)
 		injector.settleFor = patience
 		source := injector.source()
 		start(ctx, t, source)
 		addresses = append(addresses, serve(t, source))
 	}
-	bundle := func() []byte { return currentWebhooks(t, client).Webhooks[0].ClientConfig.CABundle }
+	bundle := func() []byte { return currentWebhooks(server).Webhooks[0].ClientConfig.CABundle }
 	trusted := func() bool {
 		for _, address := range addresses {
 			if _, err := handshake(address, bundle()); err != nil {
@@ -40,8 +34,7 @@ func TestReplicasStayTrustedThroughARotation(t *testing.T) {
 	}
 	eventually(t, "both replicas are trusted", trusted)
 
-	secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), secretName, metav1.GetOptions{})
-	fatal(t, err)
+	secret := storedSecret(server)
 	old := secret.Data["ca.crt"]
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
@@ -68,8 +61,7 @@ func TestReplicasStayTrustedThroughARotation(t *testing.T) {
 	}
 	damaged := secret.DeepCopy()
 	damaged.Data["ca.crt"] = []byte("damaged") // so the authority makes a new one
-	_, err = client.CoreV1().Secrets("configstamp").Update(t.Context(), damaged, metav1.UpdateOptions{})
-	fatal(t, err)
+	server.Put("secrets", damaged)
 	eventually(t, "both replicas serve certificates of the new authority", func() bool {
 		for _, address := range addresses {
 			if _, err := handshake(address, old); err == nil {

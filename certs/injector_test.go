@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,15 +19,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2/ktesting"
 
-	"github.com/configstamp/configstamp/internal/cache/objects/front"
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 )
 
-const secretName = "configstamp-authority"
+const (
+	secretName = "configstamp-authority"
+	mutating   = "mutatingwebhookconfigurations"
+	validating = "validatingwebhookconfigurations"
+)
 
 var testOptions = Authority{Namespace: "configstamp", Service: "configstamp", Configuration: Configuration{Name: "configstamp"}, SecretName: secretName}
 
@@ -50,31 +54,36 @@ func webhookConfiguration() *admissionv1.MutatingWebhookConfiguration {
 	}
 }
 
-// newClient is a fake clientset on which, as on a real API server, an empty patch is no event.
-func newClient(objects ...runtime.Object) *fake.Clientset {
-	client := fake.NewClientset(objects...)
-	client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		patch := action.(clienttesting.PatchAction)
-		if string(patch.GetPatch()) != "{}" {
-			return false, nil, nil
+// newServer starts an API server with some Secrets and webhook configurations.
+func newServer(t testing.TB, objects ...runtime.Object) *fakeapi.Server {
+	t.Helper()
+	server := fakeapi.New(t)
+	for _, object := range objects {
+		switch object.(type) {
+		case *corev1.Secret:
+			server.Put("secrets", object)
+		case *admissionv1.MutatingWebhookConfiguration:
+			server.Put(mutating, object)
+		default:
+			server.Put(validating, object)
 		}
-		obj, err := client.Tracker().Get(patch.GetResource(), patch.GetNamespace(), patch.GetName())
-		return true, obj, err
-	})
-	return client
+	}
+	return server
 }
 
-// injectorOf is that of a replica, which reaches the fake by HTTP.
-func injectorOf(t *testing.T, client *fake.Clientset, options Authority) *injector {
+var errAway = apierrors.NewInternalError(errors.New("etcd is away"))
+
+// injectorOf returns the injector of a replica, which does not run.
+func injectorOf(t *testing.T, server *fakeapi.Server, options Authority) *injector {
 	t.Helper()
-	options.RESTConfig = front.Serve(t, client)
+	options.RESTConfig = server.Config()
 	i, err := newInjector(options)
 	fatal(t, err)
 	return i
 }
 
-func startInjector(t *testing.T, client *fake.Clientset) *injector {
-	return working(t, injectorOf(t, client, testOptions))
+func startInjector(t *testing.T, server *fakeapi.Server) *injector {
+	return working(t, injectorOf(t, server, testOptions))
 }
 
 func working(t *testing.T, i *injector) *injector {
@@ -94,63 +103,61 @@ func working(t *testing.T, i *injector) *injector {
 	return i
 }
 
-func currentWebhooks(t testing.TB, client *fake.Clientset) *admissionv1.MutatingWebhookConfiguration {
-	t.Helper()
-	current, err := client.Tracker().Get(admissionv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations"), "", "configstamp")
-	fatal(t, err)
-	return current.(*admissionv1.MutatingWebhookConfiguration)
+func storedSecret(server *fakeapi.Server) *corev1.Secret {
+	return server.Get("secrets", "configstamp", secretName).(*corev1.Secret)
 }
 
-func hasBundle(t testing.TB, client *fake.Clientset, want []byte) func() bool {
+func currentWebhooks(server *fakeapi.Server) *admissionv1.MutatingWebhookConfiguration {
+	return server.Get(mutating, "", "configstamp").(*admissionv1.MutatingWebhookConfiguration)
+}
+
+func hasBundle(server *fakeapi.Server, want []byte) func() bool {
 	return func() bool {
-		for _, webhook := range currentWebhooks(t, client).Webhooks {
-			if !bytes.Equal(webhook.ClientConfig.CABundle, want) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(currentWebhooks(server).Webhooks, func(w admissionv1.MutatingWebhook) bool { return !bytes.Equal(w.ClientConfig.CABundle, want) })
 	}
 }
 
-func overwrite(t testing.TB, client *fake.Clientset) {
-	t.Helper()
-	other := currentWebhooks(t, client).DeepCopy()
+func overwrite(server *fakeapi.Server) {
+	other := currentWebhooks(server).DeepCopy()
 	other.Webhooks[1].ClientConfig.CABundle = []byte("something else")
-	_, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(context.Background(), other, metav1.UpdateOptions{})
-	fatal(t, err)
+	server.Put(mutating, other)
 }
 
-// countWrites counts the patches that were not empty.
-func countWrites(client *fake.Clientset) *atomic.Int32 {
+// isWrite reports whether a request is a patch that is not empty.
+func isWrite(r *http.Request) bool {
+	return r.Method == http.MethodPatch && r.ContentLength > int64(len("{}"))
+}
+
+func countWrites(server *fakeapi.Server) *atomic.Int32 {
 	var n atomic.Int32
-	client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if string(action.(clienttesting.PatchAction).GetPatch()) != "{}" {
+	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		if isWrite(r) {
 			n.Add(1)
 		}
-		return false, nil, nil
-	})
+		return false
+	}
 	return &n
+}
+
+// butBundles has cmp ignore what the injector may change.
+var butBundles = cmp.Options{
+	cmpopts.IgnoreFields(admissionv1.WebhookClientConfig{}, "CABundle"),
+	cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion"),
 }
 
 func TestCABundleIsSetRestoredAndNothingElseTouched(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
-	client := newClient(caSecret(ca), webhookConfiguration())
-	startInjector(t, client)
-	eventually(t, "the caBundle is set", hasBundle(t, client, ca.certPEM))
-	overwrite(t, client)
-	eventually(t, "the caBundle is restored", hasBundle(t, client, ca.certPEM))
+	server := newServer(t, caSecret(ca), webhookConfiguration())
+	startInjector(t, server)
+	eventually(t, "the caBundle is set", hasBundle(server, ca.certPEM))
+	overwrite(server)
+	eventually(t, "the caBundle is restored", hasBundle(server, ca.certPEM))
 
-	ignore := cmp.Options{
-		cmpopts.IgnoreFields(admissionv1.WebhookClientConfig{}, "CABundle"),
-		cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ManagedFields", "ResourceVersion"),
-		cmpopts.IgnoreTypes(metav1.TypeMeta{}),
-	}
-	if diff := cmp.Diff(webhookConfiguration(), currentWebhooks(t, client), ignore); diff != "" {
+	if diff := cmp.Diff(webhookConfiguration(), currentWebhooks(server), butBundles); diff != "" {
 		t.Errorf("other fields changed:\n%s", diff)
 	}
-	secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), secretName, metav1.GetOptions{})
-	fatal(t, err)
+	secret := storedSecret(server)
 	if !bytes.Equal(secret.Data["tls.key"], ca.keyPEM) || !bytes.Equal(secret.Data["ca.crt"], ca.certPEM) {
 		t.Error("the authority's own keys of the Secret changed")
 	}
@@ -159,47 +166,39 @@ func TestCABundleIsSetRestoredAndNothingElseTouched(t *testing.T) {
 func TestCABundleWithNoRightButPatch(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
-	client := newClient(caSecret(ca), webhookConfiguration())
-	forbidden := func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "mutatingwebhookconfigurations"}, "", errors.New("RBAC"))
-	}
-	for _, verb := range []string{"get", "list"} {
-		client.PrependReactor(verb, "mutatingwebhookconfigurations", forbidden)
-	}
-	i := startInjector(t, client)
-	eventually(t, "the caBundle is set", hasBundle(t, client, ca.certPEM))
-	overwrite(t, client)
+	server := newServer(t, caSecret(ca), webhookConfiguration())
+	server.Refuse("GET .*/"+mutating, fakeapi.ErrForbidden)
+	i := startInjector(t, server)
+	eventually(t, "the caBundle is set", hasBundle(server, ca.certPEM))
+	overwrite(server)
 	i.wake <- struct{}{} // in place of a minute
-	eventually(t, "the caBundle is restored at the next look", hasBundle(t, client, ca.certPEM))
+	eventually(t, "the caBundle is restored at the next look", hasBundle(server, ca.certPEM))
 }
 
 func TestInjectorTriesAgainForEver(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
-	client := newClient(caSecret(ca))
-	var refusals atomic.Int32
-	client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return refusals.Add(1) <= 6, nil, apierrors.NewInternalError(errors.New("etcd is away"))
-	})
-	startInjector(t, client)
-	eventually(t, "some refusals", func() bool { return refusals.Load() > 6 })
-	_, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(), webhookConfiguration(), metav1.CreateOptions{})
-	fatal(t, err)
-	eventually(t, "the caBundle is set once the configuration is there", hasBundle(t, client, ca.certPEM))
+	server := newServer(t, caSecret(ca))
+	refused := server.Refuse("PATCH", errAway)
+	startInjector(t, server)
+	eventually(t, "some refusals", func() bool { return refused.Load() > 6 })
+	server.Refuse("PATCH", nil)
+	server.Put(mutating, webhookConfiguration())
+	eventually(t, "the caBundle is set once the configuration is there", hasBundle(server, ca.certPEM))
 }
 
 func TestTwoInjectorsDoNotFight(t *testing.T) {
 	t.Parallel()
 	ca, next := newCA(t), newCA(t)
-	client := newClient(caSecret(ca), webhookConfiguration())
-	writes := countWrites(client)
-	startInjector(t, client)
-	startInjector(t, client)
-	eventually(t, "the caBundle is set", hasBundle(t, client, ca.certPEM))
-	rotate(t, client, next)
-	eventually(t, "both authorities are trusted", hasBundle(t, client, concat(next, ca)))
-	overwrite(t, client)
-	eventually(t, "the caBundle is restored", hasBundle(t, client, concat(next, ca)))
+	server := newServer(t, caSecret(ca), webhookConfiguration())
+	writes := countWrites(server)
+	startInjector(t, server)
+	startInjector(t, server)
+	eventually(t, "the caBundle is set", hasBundle(server, ca.certPEM))
+	rotate(server, next)
+	eventually(t, "both authorities are trusted", hasBundle(server, concat(next, ca)))
+	overwrite(server)
+	eventually(t, "the caBundle is restored", hasBundle(server, concat(next, ca)))
 	eventually(t, "nobody writes for a while", func() bool {
 		before := writes.Load()
 		time.Sleep(1500 * time.Millisecond) // longer than the pace of a fight
@@ -209,59 +208,51 @@ func TestTwoInjectorsDoNotFight(t *testing.T) {
 	if n := writes.Load(); n > 10 {
 		t.Errorf("%d writes", n)
 	}
-	if !hasBundle(t, client, concat(next, ca))() {
+	if !hasBundle(server, concat(next, ca))() {
 		t.Error("it came to rest at something else")
 	}
 }
 
 // rotate does what another replica does: it replaces three keys, and keeps the others.
-func rotate(t *testing.T, client *fake.Clientset, next pair) {
-	t.Helper()
-	obj, err := client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), "configstamp", secretName)
-	fatal(t, err)
-	secret := obj.(*corev1.Secret).DeepCopy()
-	for key, value := range caSecret(next).Data {
-		secret.Data[key] = value
-	}
-	_, err = client.CoreV1().Secrets("configstamp").Update(t.Context(), secret, metav1.UpdateOptions{})
-	fatal(t, err)
+func rotate(server *fakeapi.Server, next pair) {
+	secret := storedSecret(server).DeepCopy()
+	maps.Copy(secret.Data, caSecret(next).Data)
+	server.Put("secrets", secret)
 }
 
 func TestRotationIsOverlapped(t *testing.T) {
 	t.Parallel()
-	for name, forget := range map[string]bool{"the Secret is changed": false, "the Secret is deleted and made again": true} {
+	for name, forget := range map[string]bool{"the Secret is changed": false, "the Secret is made again": true} {
 		t.Run(name, func(t *testing.T) {
 			ca, next := newCA(t), newCA(t)
-			client := newClient(caSecret(ca), webhookConfiguration())
-			writes := countWrites(client)
-			i := startInjector(t, client)
-			eventually(t, "the caBundle is set", hasBundle(t, client, ca.certPEM))
+			server := newServer(t, caSecret(ca), webhookConfiguration())
+			writes := countWrites(server)
+			i := startInjector(t, server)
+			eventually(t, "the caBundle is set", hasBundle(server, ca.certPEM))
 			leaf := next.leaf(t).Leaf
 			if i.settled(leaf, time.Now().Add(time.Hour)) {
 				t.Error("a certificate of an unknown authority counts as trusted")
 			}
 			began := time.Now()
 			if forget {
-				fatal(t, client.CoreV1().Secrets("configstamp").Delete(t.Context(), secretName, metav1.DeleteOptions{}))
-				_, err := client.CoreV1().Secrets("configstamp").Create(t.Context(), caSecret(next), metav1.CreateOptions{})
-				fatal(t, err)
+				server.Put("secrets", caSecret(next))
 			} else {
-				rotate(t, client, next)
+				rotate(server, next)
 			}
-			eventually(t, "both authorities are trusted", hasBundle(t, client, concat(next, ca)))
+			eventually(t, "both authorities are trusted", hasBundle(server, concat(next, ca)))
 			if i.settled(leaf, began.Add(i.settleFor)) {
 				t.Error("the new certificate is taken before API servers can know")
 			}
 			eventually(t, "the new certificate is taken", func() bool { return i.settled(leaf, time.Now()) })
 
 			// A replica that starts now has no memory, and comes to the same.
-			other := injectorOf(t, client, testOptions)
+			other := injectorOf(t, server, testOptions)
 			before := writes.Load()
 			fatal(t, other.sync(t.Context()))
 			if n := writes.Load() - before; n != 0 {
 				t.Errorf("a new replica wrote %d times", n)
 			}
-			if !hasBundle(t, client, concat(next, ca))() {
+			if !hasBundle(server, concat(next, ca))() {
 				t.Error("the old authority is no longer trusted")
 			}
 		})
@@ -276,47 +267,46 @@ func TestWhatIsOverIsNotTakenForSomebodyElses(t *testing.T) {
 	for i := range configuration.Webhooks {
 		configuration.Webhooks[i].ClientConfig.CABundle = concat(signing, over)
 	}
-	client := newClient(secret, configuration)
-	i := injectorOf(t, client, testOptions)
+	server := newServer(t, secret, configuration)
+	i := injectorOf(t, server, testOptions)
 	i.last = trust{{ca: signing.Leaf}, {ca: over.Leaf}}
 	fatal(t, i.sync(t.Context()))
-	if !hasBundle(t, client, signing.certPEM)() {
+	if !hasBundle(server, signing.certPEM)() {
 		t.Error("it is trusted for another hour")
 	}
 }
 
-func TestPatchesCarryTheVersionThatWasRead(t *testing.T) {
-	secret, webhooks := caSecret(newCA(t)), webhookConfiguration()
-	secret.ResourceVersion, webhooks.ResourceVersion = "7", "8"
-	client := fake.NewClientset(secret, webhooks)
-	var patches []string
-	client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		patch := action.(clienttesting.PatchAction)
-		if string(patch.GetPatch()) != "{}" {
-			patches = append(patches, string(patch.GetPatch()))
+// What another process has written since both objects were read is not replaced.
+func TestWritesGoToTheVersionThatWasRead(t *testing.T) {
+	for written, order := range map[string]string{"secrets": "wss", mutating: "wssw"} {
+		server := newServer(t, caSecret(newCA(t)), webhookConfiguration())
+		server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if isWrite(r) && strings.Contains(r.URL.Path, "/"+written+"/") {
+				server.Put("secrets", storedSecret(server))
+				server.Put(mutating, currentWebhooks(server))
+			}
+			return false
 		}
-		if patch.GetResource().Resource == "secrets" {
-			return true, secret, nil
+		if err := injectorOf(t, server, testOptions).sync(t.Context()); !apierrors.IsConflict(err) {
+			t.Errorf("%s: error %v", written, err)
 		}
-		return true, webhooks, nil
-	})
-	i := injectorOf(t, client, testOptions)
-	fatal(t, i.sync(t.Context()))
-	var order []string
-	for _, action := range client.Actions() {
-		order = append(order, action.GetResource().Resource)
-	}
-	if want := []string{"mutatingwebhookconfigurations", "secrets", "secrets", "mutatingwebhookconfigurations"}; !slices.Equal(order, want) {
-		t.Errorf("order: %v", order)
-	}
-	if len(patches) != 2 || !bytes.Contains([]byte(patches[0]), []byte(`"resourceVersion":"7"`)) || !bytes.Contains([]byte(patches[1]), []byte(`"resourceVersion":"8"`)) {
-		t.Errorf("patches: %q", patches)
+		patched := ""
+		for _, request := range server.Requests() {
+			if strings.Contains(request, "/secrets/") {
+				patched += "s"
+			} else {
+				patched += "w"
+			}
+		}
+		if patched != order {
+			t.Errorf("patched %s, want %s", patched, order)
+		}
 	}
 }
 
 func TestFreshCertificateWaitsForSlowClocks(t *testing.T) {
 	ca, now := newCA(t), time.Now()
-	i := injectorOf(t, fake.NewClientset(), testOptions)
+	i := &injector{settleFor: settleFor}
 	i.announced.Store(&announcement{ca.Leaf, now.Add(-time.Hour)})
 	leaf := ca.leafUntil(t, now.Add(2*time.Hour)).Leaf // begins now
 	if i.settled(leaf, now) || !i.settled(leaf, now.Add(settleFor)) {
@@ -331,22 +321,19 @@ func TestFreshCertificateWaitsForSlowClocks(t *testing.T) {
 func TestWhatOthersTrustBesideUsStays(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newCA(t), newCA(t)
-	client := newClient(caSecret(ours), webhookConfiguration())
-	startInjector(t, client)
-	eventually(t, "our authority is trusted", hasBundle(t, client, ours.certPEM))
-	configuration, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "configstamp", metav1.GetOptions{})
-	fatal(t, err)
+	server := newServer(t, caSecret(ours), webhookConfiguration())
+	startInjector(t, server)
+	eventually(t, "our authority is trusted", hasBundle(server, ours.certPEM))
+	configuration := currentWebhooks(server).DeepCopy()
 	for i := range configuration.Webhooks {
 		configuration.Webhooks[i].ClientConfig.CABundle = concat(theirs, ours) // in an order of its own
 	}
-	_, err = client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), configuration, metav1.UpdateOptions{})
-	fatal(t, err)
+	server.Put(mutating, configuration)
 	eventually(t, "the Secret remembers theirs", func() bool {
-		secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), secretName, metav1.GetOptions{})
-		return err == nil && bytes.Equal(readTrust(secret.Data[trustKey]).caBundle(), concat(ours, theirs))
+		return bytes.Equal(readTrust(storedSecret(server).Data[trustKey]).caBundle(), concat(ours, theirs))
 	})
 	time.Sleep(100 * time.Millisecond)
-	if !hasBundle(t, client, concat(theirs, ours))() {
+	if !hasBundle(server, concat(theirs, ours))() {
 		t.Error("the caBundle was written to again")
 	}
 }
@@ -361,16 +348,13 @@ func TestWhatWasTrustedBeforeUsIsOverlapped(t *testing.T) {
 				configuration.Webhooks[i].ClientConfig.CABundle = before.certPEM
 			}
 			secret.Data[trustKey] = remembered
-			client := newClient(secret, configuration)
-			var refusals atomic.Int32
-			client.PrependReactor("patch", "mutatingwebhookconfigurations", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return refusals.Add(1) <= 3, nil, apierrors.NewInternalError(errors.New("etcd is away"))
-			})
-			startInjector(t, client)
-			eventually(t, "both authorities are trusted", hasBundle(t, client, concat(ours, before)))
-			secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), secretName, metav1.GetOptions{})
-			fatal(t, err)
-			kept := readTrust(secret.Data[trustKey])
+			server := newServer(t, secret, configuration)
+			refused := server.Refuse("PATCH .*/"+mutating, errAway)
+			startInjector(t, server)
+			eventually(t, "some refusals", func() bool { return refused.Load() > 3 })
+			server.Refuse("PATCH .*/"+mutating, nil)
+			eventually(t, "both authorities are trusted", hasBundle(server, concat(ours, before)))
+			kept := readTrust(storedSecret(server).Data[trustKey])
 			if !bytes.Equal(kept.caBundle(), concat(ours, before)) {
 				t.Fatal("the Secret does not remember both")
 			}
@@ -393,38 +377,22 @@ func TestAValidatingConfigurationIsKeptToo(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "configstamp", Labels: map[string]string{"somebody": "else"}},
 		Webhooks:   []admissionv1.ValidatingWebhook{webhook("configmaps.configstamp.dev"), webhook("secrets.configstamp.dev")},
 	}
-	ca, next := newCA(t), newCA(t)
-	client := newClient(caSecret(ca), want.DeepCopy()) // and no mutating one
-	refused := atomic.Int32{}
-	client.PrependReactor("patch", "mutatingwebhookconfigurations", func(clienttesting.Action) (bool, runtime.Object, error) {
-		refused.Add(1)
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "mutatingwebhookconfigurations"}, "configstamp", errors.New("RBAC"))
-	})
-	startInjector(t, client)
+	ca := newCA(t)
+	server := newServer(t, caSecret(ca), want) // and no mutating one
+	refused := server.Refuse("PATCH .*/"+mutating, fakeapi.ErrForbidden)
+	startInjector(t, server)
 	options := testOptions
 	options.Configuration.Validating = true
-	i := working(t, injectorOf(t, client, options))
+	i := working(t, injectorOf(t, server, options))
 	current := func() *admissionv1.ValidatingWebhookConfiguration {
-		object, err := client.Tracker().Get(admissionv1.SchemeGroupVersion.WithResource("validatingwebhookconfigurations"), "", "configstamp")
-		fatal(t, err)
-		return object.(*admissionv1.ValidatingWebhookConfiguration)
+		return server.Get(validating, "", "configstamp").(*admissionv1.ValidatingWebhookConfiguration)
 	}
-	trusts := func(bundle []byte) func() bool {
-		return func() bool {
-			return !slices.ContainsFunc(current().Webhooks, func(w admissionv1.ValidatingWebhook) bool { return !bytes.Equal(w.ClientConfig.CABundle, bundle) })
-		}
-	}
-	eventually(t, "the caBundle is set", trusts(ca.certPEM))
+	eventually(t, "the caBundle is set", func() bool {
+		return !slices.ContainsFunc(current().Webhooks, func(w admissionv1.ValidatingWebhook) bool { return !bytes.Equal(w.ClientConfig.CABundle, ca.certPEM) })
+	})
 	eventually(t, "the certificate is settled", func() bool { return i.settled(i.leaf.Load().Leaf, time.Now()) })
-	rotate(t, client, next)
-	eventually(t, "both authorities are trusted", trusts(concat(next, ca)))
 	eventually(t, "the other one is tried again", func() bool { return refused.Load() > 1 })
-	ignore := cmp.Options{
-		cmpopts.IgnoreFields(admissionv1.WebhookClientConfig{}, "CABundle"),
-		cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ManagedFields", "ResourceVersion"),
-		cmpopts.IgnoreTypes(metav1.TypeMeta{}),
-	}
-	if diff := cmp.Diff(want, current(), ignore); diff != "" {
+	if diff := cmp.Diff(want, current(), butBundles); diff != "" {
 		t.Errorf("other fields changed:\n%s", diff)
 	}
 }

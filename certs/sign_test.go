@@ -6,10 +6,6 @@ import (
 	"maps"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 )
 
 func TestAnAuthorityIsFitUntilTwoThirdsOfItsLife(t *testing.T) {
@@ -78,19 +74,19 @@ func TestAServingCertificateIsForItsNamesAndDoesNotOutliveItsAuthority(t *testin
 // A replica makes the Secret, signs under what is there, signs anew before a certificate is too old,
 // and replaces what is damaged, with what others keep in the Secret left alone.
 func TestTheSecretIsMadeAndMended(t *testing.T) {
-	client := newClient(webhookConfiguration())
-	i := injectorOf(t, client, testOptions)
+	server := newServer(t, webhookConfiguration())
+	i := injectorOf(t, server, testOptions)
 	fatal(t, i.sync(t.Context()))
-	secret := storedSecret(t, client)
+	secret := storedSecret(server)
 	if len(secret.Labels) != 1 || len(secret.Data["tls.key"]) == 0 || len(readTrust(secret.Data[trustKey])) != 1 {
 		t.Errorf("the Secret has labels %v and %d keys", secret.Labels, len(secret.Data))
 	}
 	first := i.leaf.Load()
 	fatal(t, i.sync(t.Context()))
-	if i.leaf.Load() != first || !bytes.Equal(storedSecret(t, client).Data["tls.key"], secret.Data["tls.key"]) {
+	if i.leaf.Load() != first || !bytes.Equal(storedSecret(server).Data["tls.key"], secret.Data["tls.key"]) {
 		t.Error("a second look made something anew")
 	}
-	other := injectorOf(t, client, testOptions)
+	other := injectorOf(t, server, testOptions)
 	fatal(t, other.sync(t.Context()))
 	if !signed(other.leaf.Load().Leaf, readTrust(secret.Data["ca.crt"])[0].ca) {
 		t.Error("another replica signs under another authority")
@@ -104,10 +100,9 @@ func TestTheSecretIsMadeAndMended(t *testing.T) {
 
 	damaged := secret.DeepCopy()
 	damaged.Data["tls.key"], damaged.Data["note"] = []byte("damaged"), []byte("somebody's")
-	_, err := client.CoreV1().Secrets("configstamp").Update(t.Context(), damaged, metav1.UpdateOptions{})
-	fatal(t, err)
+	server.Put("secrets", damaged)
 	fatal(t, i.sync(t.Context()))
-	mended := storedSecret(t, client)
+	mended := storedSecret(server)
 	if _, unfit := authorityIn(mended.Data, time.Now()); unfit != "" || string(mended.Data["note"]) != "somebody's" || len(readTrust(mended.Data[trustKey])) != 2 {
 		t.Errorf("%s; note %q; %d are trusted", unfit, mended.Data["note"], len(readTrust(mended.Data[trustKey])))
 	}
@@ -118,18 +113,11 @@ func TestTheSecretIsMadeAndMended(t *testing.T) {
 
 // Without a webhook configuration there is a certificate all the same.
 func TestACertificateNeedsNoWebhookConfiguration(t *testing.T) {
-	i := injectorOf(t, newClient(), testOptions)
+	i := injectorOf(t, newServer(t), testOptions)
 	if err := i.sync(t.Context()); err == nil {
 		t.Error("nothing is said of the missing configuration")
 	}
 	if i.leaf.Load() == nil {
 		t.Error("there is no certificate")
 	}
-}
-
-func storedSecret(t *testing.T, client *fake.Clientset) *corev1.Secret {
-	t.Helper()
-	secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), secretName, metav1.GetOptions{})
-	fatal(t, err)
-	return secret
 }

@@ -7,21 +7,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/configstamp/configstamp/internal/cache/objects"
-	"github.com/configstamp/configstamp/internal/cache/objects/front"
+	"github.com/configstamp/configstamp/internal/cache/follow"
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 )
 
 // An event about a source has its uid, and is written without it where that cannot be read.
 func TestIdentify(t *testing.T) {
-	client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings", UID: "u-1"}})
-	secrets, err := objects.New[*corev1.Secret](front.Serve(t, client), corev1.SchemeGroupVersion, corev1.AddToScheme, "secrets", "here")
+	server := fakeapi.New(t)
+	server.Put("configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings", UID: "u-1"}})
+	core, err := follow.Typed(server.Config(), corev1.SchemeGroupVersion, corev1.AddToScheme)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var wrote []string
-	write := identify(secrets.REST, func(_ context.Context, event *eventsv1.Event) error {
+	write := identify(core, func(_ context.Context, event *eventsv1.Event) error {
 		wrote = append(wrote, event.Regarding.Name+"="+string(event.Regarding.UID))
 		return nil
 	})

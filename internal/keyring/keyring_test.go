@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,17 +17,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/rest"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 	"github.com/configstamp/configstamp/internal/cache/objects"
-	"github.com/configstamp/configstamp/internal/cache/objects/front"
 )
 
 const (
@@ -38,23 +34,12 @@ const (
 // installation is a cluster with one Secret and some processes, in a bubble.
 type installation struct {
 	*testing.T
-	client *fake.Clientset
-	config *rest.Config // reaches it
+	*fakeapi.Server
 	ctx    context.Context
 	logged *lockedText
-	hook   atomic.Pointer[clienttesting.ReactionFunc]
 }
 
-// intercept has react answer the requests of a verb, when it says so.
-func (in *installation) intercept(verb string, react func(action clienttesting.Action) (bool, runtime.Object, error)) {
-	hook := clienttesting.ReactionFunc(func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if action.GetVerb() != verb {
-			return false, nil, nil
-		}
-		return react(action)
-	})
-	in.hook.Store(&hook)
-}
+var errAway = apierrors.NewServiceUnavailable("away")
 
 type lockedText struct {
 	mu   sync.Mutex
@@ -75,15 +60,8 @@ func (l *lockedText) String() string {
 
 func newInstallation(t *testing.T, data map[string][]byte) *installation {
 	time.Sleep(time.Until(noon)) // a bubble begins in another year
-	in := &installation{T: t, client: fake.NewClientset(), logged: &lockedText{}}
+	in := &installation{T: t, Server: fakeapi.Piped(t), logged: &lockedText{}}
 	in.ctx = klog.NewContext(t.Context(), funcr.New(in.logged.add, funcr.Options{Verbosity: 7}))
-	in.client.PrependReactor("*", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if hook := in.hook.Load(); hook != nil {
-			return (*hook)(action)
-		}
-		return false, nil, nil
-	})
-	in.config = front.Piped(t, in.client)
 	if data != nil {
 		in.store(data)
 	}
@@ -100,28 +78,22 @@ func newInstallation(t *testing.T, data map[string][]byte) *installation {
 
 // store makes data what the Secret holds.
 func (in *installation) store(data map[string][]byte) {
-	in.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretName}, Data: maps.Clone(data)}
-	_, err := in.client.CoreV1().Secrets(namespace).Update(in.ctx, secret, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = in.client.CoreV1().Secrets(namespace).Create(in.ctx, secret, metav1.CreateOptions{})
-	}
-	if err != nil {
-		in.Fatal(err)
-	}
+	in.Put("secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretName}, Data: data})
 }
 
-func (in *installation) data() map[string][]byte {
-	secret, err := in.client.CoreV1().Secrets(namespace).Get(context.Background(), secretName, metav1.GetOptions{})
-	if err != nil {
-		return nil
+// secret returns an empty one if there is none.
+func (in *installation) secret() *corev1.Secret {
+	if secret, ok := in.Get("secrets", namespace, secretName).(*corev1.Secret); ok {
+		return secret
 	}
-	return secret.Data
+	return &corev1.Secret{}
 }
+
+func (in *installation) data() map[string][]byte { return in.secret().Data }
 
 // keyring is that of one more process.
 func (in *installation) keyring() *Keyring {
-	secrets, err := objects.New[*corev1.Secret](in.config, corev1.SchemeGroupVersion, corev1.AddToScheme, "secrets", namespace)
+	secrets, err := objects.New[*corev1.Secret](in.Config(), corev1.SchemeGroupVersion, corev1.AddToScheme, "secrets", namespace)
 	if err != nil {
 		in.Fatal(err)
 	}
@@ -180,22 +152,15 @@ func verifies(k *Keyring, id string) bool {
 func TestFirstStartMakesAKeyAndUsesItOnceStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInstallation(t, nil)
-		forbidden := atomic.Bool{}
-		forbidden.Store(true)
-		in.intercept("create", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return forbidden.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, secretName, nil)
-		})
+		in.Refuse("POST", fakeapi.ErrForbidden)
 		k, _ := in.start()
 		in.eventually("the failure is logged", func() bool { return strings.Contains(in.logged.String(), "the right to create it is needed") })
 		if k.Ring() != nil || k.HasSynced() {
 			t.Error("a ring of a key that is not stored")
 		}
-		forbidden.Store(false)
+		in.Refuse("POST", nil)
 		in.eventually("a ring", k.HasSynced)
-		secret, err := in.client.CoreV1().Secrets(namespace).Get(in.ctx, secretName, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		secret := in.secret()
 		if secret.Labels["app.kubernetes.io/name"] != "configstamp" || secret.Type != corev1.SecretTypeOpaque || len(secret.Data) != 1 {
 			t.Errorf("labels %v, type %s, %d entries", secret.Labels, secret.Type, len(secret.Data))
 		}
@@ -228,20 +193,19 @@ func TestReplicasThatRaceShareOneKey(t *testing.T) {
 func TestUpdateThatConflictsIsBegunAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInstallation(t, map[string][]byte{})
-		other := atomic.Bool{}
-		in.intercept("update", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			if !other.CompareAndSwap(false, true) {
-				return false, nil, nil
+		var once sync.Once
+		in.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPut {
+				once.Do(func() { in.store(map[string][]byte{name(-time.Second): keyOf(1)}) }) // another process came first
 			}
-			secret := action.(clienttesting.UpdateAction).GetObject().(*corev1.Secret).DeepCopy()
-			secret.Data = map[string][]byte{name(-time.Second): keyOf(1)} // another process came first
-			if err := in.client.Tracker().Update(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, secret, namespace); err != nil {
-				return true, nil, err
-			}
-			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, secretName, nil)
-		})
+			return false
+		}
+		begun := time.Now()
 		k, _ := in.start()
 		in.eventually("the other's key", func() bool { return signs(k) == idOf(1) })
+		if took := time.Since(begun); took >= firstBackoff {
+			t.Errorf("it took %s", took)
+		}
 		if len(in.data()) != 1 {
 			t.Errorf("%d keys", len(in.data()))
 		}
@@ -251,9 +215,7 @@ func TestUpdateThatConflictsIsBegunAnew(t *testing.T) {
 func TestWhatIsLostIsPutBack(t *testing.T) {
 	first, second := name(-2*time.Hour), name(-time.Hour)
 	whole := map[string][]byte{first: keyOf(1), second: keyOf(2)}
-	deleted := map[string][]byte(nil)
 	cases := map[string]struct{ after, want map[string][]byte }{
-		"deleted":              {deleted, whole},
 		"emptied":              {map[string][]byte{}, whole},
 		"one entry gone":       {map[string][]byte{second: keyOf(2)}, whole},
 		"one entry damaged":    {map[string][]byte{first: []byte("x"), second: keyOf(2)}, whole},
@@ -273,13 +235,7 @@ func TestWhatIsLostIsPutBack(t *testing.T) {
 				in := newInstallation(t, whole)
 				k, _ := in.start()
 				in.eventually("a ring", func() bool { return signs(k) == idOf(2) })
-				if c.after == nil {
-					if err := in.client.CoreV1().Secrets(namespace).Delete(in.ctx, secretName, metav1.DeleteOptions{}); err != nil {
-						t.Fatal(err)
-					}
-				} else {
-					in.store(c.after)
-				}
+				in.store(c.after)
 				in.hasData(what, c.want)
 				in.eventually("the first key verifies unless it is retired", func() bool { return verifies(k, idOf(1)) == (what != "retired") })
 				if !verifies(k, idOf(2)) {
@@ -305,16 +261,10 @@ func TestNothingSignsWhileTheKeyCannotBePutBack(t *testing.T) {
 		in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
 		k, _ := in.start()
 		in.eventually("a ring", k.HasSynced)
-		terminating := atomic.Bool{}
-		terminating.Store(true)
-		in.intercept("create", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return terminating.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, secretName, nil)
-		})
-		if err := in.client.CoreV1().Secrets(namespace).Delete(in.ctx, secretName, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		in.Refuse("POST", fakeapi.ErrForbidden) // its namespace is being deleted
+		in.Delete("secrets", namespace, secretName)
 		in.eventually("no ring", func() bool { return k.Ring() == nil })
-		terminating.Store(false)
+		in.Refuse("POST", nil)
 		in.eventually("the same key", func() bool { return signs(k) == idOf(1) })
 		in.hasData("the same entry", map[string][]byte{name(-time.Hour): keyOf(1)})
 	})
@@ -325,9 +275,7 @@ func TestOutageOfTheAPIServerKeepsTheRing(t *testing.T) {
 		in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
 		k, _ := in.start()
 		in.eventually("a ring", k.HasSynced)
-		in.intercept("get", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewServiceUnavailable("away")
-		})
+		in.Refuse("GET", errAway)
 		in.eventually("the outage is noticed", func() bool {
 			time.Sleep(recheck)
 			return strings.Contains(in.logged.String(), "ServiceUnavailable")

@@ -3,16 +3,13 @@ package keyring
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 )
 
 // synced is a keyring that knew the Secret at first and then stopped, so that
@@ -20,40 +17,31 @@ import (
 func synced(t *testing.T) (*installation, *Keyring) {
 	in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
 	k, stop := in.start()
+	gets := 0
 	in.eventually("a ring, and a second look, after the first list", func() bool {
-		gets := 0
-		for _, action := range in.client.Actions() {
-			if action.GetVerb() == "get" {
+		for _, request := range in.Requests() {
+			if strings.HasSuffix(request, "/"+secretName) {
 				gets++
 			}
 		}
 		return k.HasSynced() && gets >= 2
 	})
 	stop()
+	in.Requests()
 	return in, k
-}
-
-func (in *installation) countGets() *atomic.Int32 {
-	var gets atomic.Int32
-	in.intercept("get", func(clienttesting.Action) (bool, runtime.Object, error) {
-		gets.Add(1)
-		return false, nil, nil
-	})
-	return &gets
 }
 
 func TestRefreshFindsAKeyThatTheWatchHasNotBrought(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, k := synced(t)
 		in.store(map[string][]byte{name(-time.Hour): keyOf(1), name(0): keyOf(2)})
-		gets := in.countGets()
 		for _, id := range []string{idOf(1), idOf(2), idOf(2)} {
 			if found, err := k.Refresh(t.Context(), id); !found || err != nil {
 				t.Errorf("key %s: %t, %v", id, found, err)
 			}
 		}
-		if gets.Load() != 1 {
-			t.Errorf("%d requests, want 1", gets.Load())
+		if n := len(in.Requests()); n != 1 {
+			t.Errorf("%d requests, want 1", n)
 		}
 	})
 }
@@ -61,18 +49,15 @@ func TestRefreshFindsAKeyThatTheWatchHasNotBrought(t *testing.T) {
 func TestRefreshOfALostKeyAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, k := synced(t)
-		gets := in.countGets()
 		for range 5 {
 			if found, err := k.Refresh(t.Context(), "00000000"); found || err != nil {
 				t.Errorf("%t, %v", found, err)
 			}
 		}
-		if gets.Load() != 1 {
-			t.Errorf("%d requests, want 1", gets.Load())
+		if n := len(in.Requests()); n != 1 {
+			t.Errorf("%d requests, want 1", n)
 		}
-		if err := in.client.CoreV1().Secrets(namespace).Delete(in.ctx, secretName, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		in.Delete("secrets", namespace, secretName)
 		if found, err := k.Refresh(t.Context(), "00000001"); found || err != nil {
 			t.Errorf("without a Secret: %t, %v", found, err)
 		}
@@ -82,7 +67,6 @@ func TestRefreshOfALostKeyAsksOnce(t *testing.T) {
 func TestRefreshSharesRequestsAmongAnyIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, k := synced(t)
-		gets := in.countGets()
 		begun := time.Now()
 		var asking sync.WaitGroup
 		for i := range 2000 {
@@ -93,8 +77,8 @@ func TestRefreshSharesRequestsAmongAnyIDs(t *testing.T) {
 			})
 		}
 		asking.Wait()
-		if most := 2 + int32(time.Since(begun)/lookupInterval); gets.Load() > most {
-			t.Errorf("%d requests in %s, want at most %d", gets.Load(), time.Since(begun), most)
+		if n, most := len(in.Requests()), 2+int(time.Since(begun)/lookupInterval); n > most {
+			t.Errorf("%d requests in %s, want at most %d", n, time.Since(begun), most)
 		}
 		if n := len(k.lookups.absent); n > absentIDs {
 			t.Errorf("%d ids are remembered", n)
@@ -105,9 +89,7 @@ func TestRefreshSharesRequestsAmongAnyIDs(t *testing.T) {
 func TestRefreshThatCannotTellSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, k := synced(t)
-		in.intercept("get", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewServiceUnavailable("away")
-		})
+		in.Refuse("GET", errAway)
 		if found, err := k.Refresh(t.Context(), "00000000"); found || !apierrors.IsServiceUnavailable(err) {
 			t.Errorf("%t, %v", found, err)
 		}

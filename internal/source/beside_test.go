@@ -23,13 +23,10 @@ func whatIsReadBesideIsToldIfItComesInTime(t *testing.T) {
 		server.Put("configmaps", configMap("shop", name, map[string]string{"a": "1"}))
 	}
 	hangs := make(chan struct{})
-	server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+	server.Refuse("/refused$", fakeapi.ErrForbidden)
+	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/hangs") {
 			<-hangs
-		}
-		if strings.HasSuffix(r.URL.Path, "/refused") {
-			w.WriteHeader(http.StatusForbidden)
-			return true
 		}
 		return false
 	}
@@ -68,13 +65,7 @@ func named(names ...string) (sources []checksum.Source) {
 // TestABesideReadProvesNothing: what must be proven is, or there is an error.
 func TestABesideReadProvesNothing(t *testing.T) {
 	server := fakeapi.New(t)
-	server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
-		if strings.HasSuffix(r.URL.Path, "/web") {
-			w.WriteHeader(http.StatusInternalServerError)
-			return true
-		}
-		return false
-	}
+	server.Refuse("/web$", fakeapi.ErrForbidden)
 	found, err := NewChecker(stale(t, server), CheckerOptions{Timeout: time.Minute}).Fresh(t.Context(), "shop", []checksum.Source{web}, named("same"))
 	if !errors.Is(err, ErrNotProven) || found != nil || strings.Contains(err.Error(), "same") {
 		t.Errorf("%v, %v", found, err)

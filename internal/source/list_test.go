@@ -2,9 +2,7 @@ package source
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,24 +12,16 @@ import (
 
 // TestManySourcesAreProvenByOneList: and those alone are read of which memory is behind.
 func TestManySourcesAreProvenByOneList(t *testing.T) {
-	refuse := func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasSuffix(r.URL.Path, "/configmaps") {
-			return false
-		}
-		w.WriteHeader(http.StatusForbidden)
-		return true
-	}
 	for name, c := range map[string]struct {
 		wanted, others int
 		edit           func(server *fakeapi.Server)
-		intercept      func(w http.ResponseWriter, r *http.Request) bool
 		lists, reads   int
 	}{
 		"few":                     {wanted: listFrom - 1, reads: listFrom - 1},
 		"many":                    {wanted: listFrom, lists: 2},
 		"very many, page by page": {wanted: 1200, lists: 4},
 		"among so many that a list would cost more": {wanted: listFrom, others: listFrom * listWithin, reads: listFrom},
-		"a list that is refused":                    {wanted: listFrom, intercept: refuse, lists: 1, reads: listFrom},
+		"a list that is refused":                    {wanted: listFrom, edit: func(s *fakeapi.Server) { s.Refuse("/configmaps$", fakeapi.ErrForbidden) }, lists: 1, reads: listFrom},
 		"one has changed":                           {wanted: 100, edit: func(s *fakeapi.Server) { s.Put("configmaps", configMap("shop", "web-7", map[string]string{"a": "2"})) }, lists: 2, reads: 1},
 		"one is gone":                               {wanted: 100, edit: func(s *fakeapi.Server) { s.Delete("configmaps", "shop", "web-7") }, lists: 2, reads: 1},
 		"one was made anew": {wanted: 100, edit: func(s *fakeapi.Server) {
@@ -45,12 +35,7 @@ func TestManySourcesAreProvenByOneList(t *testing.T) {
 			for i := range c.others {
 				server.Put("configmaps", configMap("shop", fmt.Sprint("other-", i), nil))
 			}
-			var begins atomic.Bool
-			server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
-				return begins.Load() && c.intercept != nil && c.intercept(w, r)
-			}
 			store := stale(t, server)
-			begins.Store(true)
 			if c.edit != nil {
 				c.edit(server)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -238,23 +237,10 @@ func TestStoreOfSomeNamespaces(t *testing.T) {
 	}
 }
 
-func refuse(w http.ResponseWriter) bool {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusForbidden)
-	_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
-	return true
-}
-
 // A namespace that is gone, and its Role with it, keeps no other waiting.
 func TestStoreOfANamespaceThatIsRefused(t *testing.T) {
 	server := fakeapi.New(t)
-	var granted atomic.Bool
-	server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
-		if granted.Load() || !strings.Contains(r.URL.Path, "/namespaces/gone/") {
-			return false
-		}
-		return refuse(w)
-	}
+	server.Refuse("/namespaces/gone/", fakeapi.ErrForbidden)
 	server.Put("configmaps", configMap("shop", "web", map[string]string{"a": "1"}))
 	server.Put("configmaps", configMap("gone", "web", map[string]string{"a": "2"}))
 	store, _ := newStore(t, server, "shop", "gone")
@@ -271,7 +257,7 @@ func TestStoreOfANamespaceThatIsRefused(t *testing.T) {
 	if _, err := store.Cached("gone", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
 		t.Errorf("a namespace that is refused: %v", err)
 	}
-	granted.Store(true)
+	server.Refuse("/namespaces/gone/", nil)
 	fakeapi.Eventually(t, "it is read once the right is there", func() bool {
 		_, err := store.Cached("gone", []checksum.Source{web})
 		return err == nil && filled.Load() == 2
@@ -288,7 +274,7 @@ func TestStoreThatIsRefusedEverything(t *testing.T) {
 	filled, waiting, refused, refusedAll := made("shop"), made("gone"), made("gone"), made("")
 	fill(filled, "1")
 	server := fakeapi.New(t)
-	server.Intercept = func(w http.ResponseWriter, _ *http.Request) bool { return refuse(w) }
+	server.Refuse("GET", fakeapi.ErrForbidden)
 	store, _ := newStore(t, server)
 	for _, s := range []*sink{refused, refusedAll} {
 		ctx, cancel := context.WithCancel(t.Context())

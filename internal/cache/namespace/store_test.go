@@ -167,15 +167,7 @@ func TestGivenNamespacesAreOptedInAndReadOneByOne(t *testing.T) {
 	server := fakeapi.New(t)
 	server.Put("namespaces", labelled("shop", "", "mode", "observe"))
 	server.Put("namespaces", labelled("closed", "", "mode", "observe"))
-	server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
-		if strings.HasSuffix(r.URL.Path, "/closed") {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
-			return true
-		}
-		return false
-	}
+	server.Refuse("/closed$", fakeapi.ErrForbidden)
 	store, _ := start(t, server, "shop", "closed")
 	if shop := store.Get("shop"); !shop.OptedIn || shop.Settings["configstamp.dev/mode"] != "observe" {
 		t.Errorf("%+v", shop)

@@ -1,28 +1,27 @@
 package objects_test
 
 import (
-	"errors"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 	"github.com/configstamp/configstamp/internal/cache/objects"
-	"github.com/configstamp/configstamp/internal/cache/objects/front"
 )
 
-func TestObjectsComeAndGoWhole(t *testing.T) {
-	client := fake.NewClientset()
-	config := front.Serve(t, client)
-	secrets, err := objects.New[*corev1.Secret](config, corev1.SchemeGroupVersion, corev1.AddToScheme, "secrets", "here")
+func newClient[T runtime.Object](t *testing.T, server *fakeapi.Server, resource, namespace string) *objects.Client[T] {
+	t.Helper()
+	client, err := objects.New[T](server.Config(), corev1.SchemeGroupVersion, corev1.AddToScheme, resource, namespace)
 	must(t, err)
+	return client
+}
+
+func TestObjectsComeAndGoWhole(t *testing.T) {
+	secrets := newClient[*corev1.Secret](t, fakeapi.New(t), "secrets", "here")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "here", Name: "a", Labels: map[string]string{"l": "1"}}, Data: map[string][]byte{"k": {0, 1}}, Type: corev1.SecretTypeOpaque}
 	made, err := secrets.Create(t.Context(), secret)
 	must(t, err)
@@ -42,16 +41,17 @@ func TestObjectsComeAndGoWhole(t *testing.T) {
 }
 
 func TestObjectsInNoNamespaceAndRefusals(t *testing.T) {
-	client := fake.NewClientset(&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "ours"}})
-	configurations, err := objects.New[*admissionv1.MutatingWebhookConfiguration](front.Serve(t, client), admissionv1.SchemeGroupVersion, admissionv1.AddToScheme, "mutatingwebhookconfigurations", "")
-	must(t, err)
-	if got, err := configurations.Get(t.Context(), "ours"); err != nil || got.Name != "ours" {
+	server := fakeapi.New(t)
+	server.Put("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ours"}})
+	namespaces := newClient[*corev1.Namespace](t, server, "namespaces", "")
+	if got, err := namespaces.Get(t.Context(), "ours"); err != nil || got.Name != "ours" {
 		t.Errorf("%v, %v", got, err)
 	}
-	client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "mutatingwebhookconfigurations"}, "ours", errors.New("no"))
-	})
-	if got, err := configurations.Patch(t.Context(), "ours", types.MergePatchType, []byte("{}"), "me"); !apierrors.IsForbidden(err) || got != nil {
+	if got, err := newClient[*corev1.Secret](t, server, "namespaces", "").Get(t.Context(), "ours"); err == nil || got != nil {
+		t.Errorf("another type: %v, %v", got, err)
+	}
+	server.Refuse("PATCH", fakeapi.ErrForbidden)
+	if got, err := namespaces.Patch(t.Context(), "ours", types.MergePatchType, []byte("{}"), "me"); !apierrors.IsForbidden(err) || got != nil {
 		t.Errorf("%v, %v", got, err)
 	}
 }

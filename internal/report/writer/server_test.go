@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -15,8 +14,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -27,19 +29,16 @@ import (
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
-// world is an API server that keeps ConfigRollouts, and what a leader knows of sources. Its time is that of
-// a bubble of testing/synctest.
+// world is an API server, and what a leader knows of sources. Its time is that of a bubble of
+// testing/synctest.
 type world struct {
 	*fakeapi.Server
 	t *testing.T
 
-	mu      sync.Mutex
-	served  bool // there is a definition of ConfigRollouts
-	refuse  func(r *http.Request) *metav1.Status
-	objects map[string]*report.ConfigRollout // by namespace and name
-	puts    map[string][]time.Time           // when each status was written
-	facts   map[rollout.SourceRef]report.Facts
-	warned  []time.Time
+	mu     sync.Mutex
+	puts   map[string][]time.Time // when each status was written, by namespace and name
+	facts  map[rollout.SourceRef]report.Facts
+	warned []time.Time
 
 	writer *Writer
 	end    func()
@@ -50,8 +49,8 @@ var edited = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC) // before each bubble
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		Server: fakeapi.Piped(t), t: t, served: true, refuse: func(*http.Request) *metav1.Status { return nil }, end: func() {},
-		objects: map[string]*report.ConfigRollout{}, puts: map[string][]time.Time{}, facts: map[rollout.SourceRef]report.Facts{},
+		Server: fakeapi.Piped(t), t: t, end: func() {},
+		puts: map[string][]time.Time{}, facts: map[rollout.SourceRef]report.Facts{},
 	}
 	w.Intercept = w.intercept
 	t.Cleanup(func() { w.end() })
@@ -134,9 +133,7 @@ func (w *world) source(namespace, name string) rollout.SourceRef {
 // said returns the state that the report on a source says; "" if there is none.
 func (w *world) said(at rollout.SourceRef) report.State {
 	synctest.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	object := w.objects[at.Namespace+"/"+report.NameOf(at.Source)]
+	object := w.kept(at.Namespace, report.NameOf(at.Source))
 	if object == nil {
 		return ""
 	}
@@ -168,115 +165,66 @@ func (w *world) warnings() int {
 	return len(w.warned)
 }
 
-// kept returns a copy of an object that there is.
-func (w *world) kept(key string) report.ConfigRollout {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return *w.objects[key]
+// kept returns a copy of a ConfigRollout, nil if there is none.
+func (w *world) kept(namespace, name string) *report.ConfigRollout {
+	stored := w.Get(report.Resource, namespace, name)
+	if stored == nil {
+		return nil
+	}
+	text, err := json.Marshal(stored)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	object, err := report.Read(text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return object
 }
 
-// set keeps an object as somebody else writes it; nil deletes it.
+// set keeps an object as somebody else writes it.
 func (w *world) set(namespace, name string, object *report.ConfigRollout) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.keep(namespace+"/"+name, object)
+	object.APIVersion, object.Kind, object.Namespace, object.Name = report.GroupVersion().String(), report.Kind, namespace, name
+	text, err := json.Marshal(object)
+	stored := &unstructured.Unstructured{}
+	if err == nil {
+		err = stored.UnmarshalJSON(text)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.Put(report.Resource, stored)
 }
 
 // forge has the report on a source say something else.
 func (w *world) forge(at rollout.SourceRef) {
-	name := report.NameOf(at.Source)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	object := w.objects[at.Namespace+"/"+name]
-	if object == nil {
-		w.t.Fatalf("there is no report on %s/%s", at.Namespace, at.Source.Name)
-	}
-	forged := *object
-	forged.Status.Done, forged.Status.Conditions = 99, nil
-	w.keep(at.Namespace+"/"+name, &forged)
+	object := w.kept(at.Namespace, report.NameOf(at.Source))
+	object.Status.Done, object.Status.Conditions = 99, nil
+	w.set(object.Namespace, object.Name, object)
 }
 
-// keep gives an object a new version; the caller holds the lock.
-func (w *world) keep(key string, object *report.ConfigRollout) {
-	namespace, name, _ := strings.Cut(key, "/")
-	if object == nil {
-		delete(w.objects, key)
-		w.Delete(report.Resource, namespace, name)
-		return
-	}
-	object.Namespace, object.Name = namespace, name
-	object.ResourceVersion = w.Put(report.Resource, &metav1.PartialObjectMetadata{ObjectMeta: object.ObjectMeta})
-	w.objects[key] = object
-}
-
-// define has the definition of ConfigRollouts come or go, with all objects.
+// define sets whether the API server serves ConfigRollouts.
 func (w *world) define(served bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.served = served
-	for key := range w.objects {
-		if !served {
-			w.keep(key, nil)
-		}
+	if served {
+		w.Refuse("/apis/", nil)
+	} else {
+		w.Refuse("/apis/", apierrors.NewNotFound(schema.GroupResource{}, ""))
 	}
 }
 
-func status(code int32, reason metav1.StatusReason, message string) *metav1.Status {
-	return &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}
-}
-
-// intercept answers what concerns ConfigRollouts. Lists and watches are fakeapi's.
+// intercept answers discovery, and notes when each status is written.
 func (w *world) intercept(to http.ResponseWriter, r *http.Request) bool {
-	path, ours := strings.CutPrefix(r.URL.Path, "/apis/"+report.GroupVersion().String())
-	if !ours {
-		return false
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	answer, handled := w.answer(r, strings.Split(path, "/"))
-	if !handled {
-		return false
-	}
-	to.Header().Set("Content-Type", "application/json")
-	if status, ok := answer.(*metav1.Status); ok {
-		to.WriteHeader(int(status.Code))
-	}
-	_ = json.NewEncoder(to).Encode(answer)
-	return true
-}
-
-// answer answers a request for /namespaces/NAMESPACE/configrollouts/NAME/status, or less of it.
-func (w *world) answer(r *http.Request, path []string) (answer any, handled bool) {
-	body, _ := io.ReadAll(r.Body)
-	switch refusal := w.refuse(r); {
-	case !w.served:
-		return status(http.StatusNotFound, metav1.StatusReasonNotFound, "no such resource"), true
-	case len(path) == 1:
-		return metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: report.Resource, Kind: report.Kind, Namespaced: true}}}, true
-	case refusal != nil:
-		return refusal, true
-	case r.Method == http.MethodGet && len(path) < 5:
-		return nil, false
-	}
-	object, err := report.Read(body)
-	switch r.Method {
-	case http.MethodPost:
-		if err != nil {
-			w.t.Error(err)
-		}
-		w.keep(path[2]+"/"+object.Name, object)
-		return object, true
-	case http.MethodPut:
-		key := path[2] + "/" + path[4]
-		if old := w.objects[key]; old == nil || old.ResourceVersion != object.ResourceVersion || path[5] != "status" {
-			return status(http.StatusConflict, metav1.StatusReasonConflict, "it was changed"), true
-		}
-		w.keep(key, object)
+	path := strings.Split(r.URL.Path, "/") // /apis/GROUP/VERSION/namespaces/NAMESPACE/configrollouts/NAME/status, or less of it
+	switch len(path) {
+	case 4:
+		to.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(to).Encode(metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: report.Resource, Kind: report.Kind, Namespaced: true}}})
+		return true
+	case 9:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		key := path[5] + "/" + path[7]
 		w.puts[key] = append(w.puts[key], time.Now())
-		return object, true
 	}
-	if object := w.objects[path[2]+"/"+path[4]]; object != nil {
-		return object, true
-	}
-	return status(http.StatusNotFound, metav1.StatusReasonNotFound, "no such object"), true
+	return false
 }

@@ -1,8 +1,8 @@
 package writer
 
 import (
+	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +11,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 	"github.com/configstamp/configstamp/internal/report"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
@@ -23,9 +26,6 @@ func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = nil // one sleeps until the time outside the bubble of a test
 	m.Run()
 }
-
-// isWrite reports whether a request writes.
-func isWrite(r *http.Request) bool { return r.Method != http.MethodGet }
 
 func TestPace_OneWriteASecondForEachObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestWhenAReportIsMadeAndWritten(t *testing.T) {
 		w.find(at, false, report.Done, report.Rolling)
 		time.Sleep(time.Second)
 		w.want(at, report.Rolling, "once something rolls")
-		object := w.kept("shop/configmap-web")
+		object := w.kept("shop", "configmap-web")
 		if owners := object.OwnerReferences; len(owners) != 1 || owners[0].UID != "uid-web" || owners[0].Controller != nil || owners[0].BlockOwnerDeletion != nil {
 			t.Errorf("owned by %+v", owners)
 		}
@@ -114,7 +114,7 @@ func TestWhenAReportIsMadeAndWritten(t *testing.T) {
 			w.writer.Changed(at)
 			time.Sleep(2 * time.Second)
 		}
-		w.set("shop", "configmap-web", &object) // such as another label
+		w.set("shop", "configmap-web", object) // such as another label
 		time.Sleep(2 * compareEvery)
 		w.lead()
 		time.Sleep(2 * compareEvery)
@@ -123,14 +123,13 @@ func TestWhenAReportIsMadeAndWritten(t *testing.T) {
 		}
 
 		// No report appears for a source that does not exist, and none is written that is about to be deleted.
-		w.find(rollout.SourceRef{Namespace: "shop", Source: checksum.Source{Kind: checksum.ConfigMap, Name: "missing"}}, false, report.Held)
+		missing := rollout.SourceRef{Namespace: "shop", Source: checksum.Source{Kind: checksum.ConfigMap, Name: "missing"}}
+		w.find(missing, false, report.Held)
 		w.Delete("configmaps", "shop", "web")
 		w.find(at, false, report.Held)
 		time.Sleep(time.Minute)
 		w.want(at, report.Rolling, "orphaned")
-		if len(w.objects) != 1 {
-			t.Errorf("%d objects", len(w.objects))
-		}
+		w.want(missing, "", "without a source")
 	})
 }
 
@@ -157,12 +156,12 @@ func TestWhatIsNotTrueIsRepaired(t *testing.T) {
 		time.Sleep(every)
 		for what, harm := range map[string]func(){
 			"forged":  func() { w.forge(at) },
-			"deleted": func() { w.set("shop", "configmap-web", nil) },
+			"deleted": func() { w.Delete(report.Resource, "shop", "configmap-web") },
 			"restored by a backup": func() {
-				old := w.kept("shop/configmap-web")
+				old := w.kept("shop", "configmap-web")
 				old.Status = report.Status{Edit: report.Edit{Total: 7}}
-				w.set("shop", "configmap-web", nil)
-				w.set("shop", "configmap-web", &old)
+				w.Delete(report.Resource, "shop", "configmap-web")
+				w.set("shop", "configmap-web", old)
 			},
 			"forged, and another process leads": func() {
 				w.end()
@@ -172,8 +171,8 @@ func TestWhatIsNotTrueIsRepaired(t *testing.T) {
 		} {
 			harm()
 			time.Sleep(2 * every)
-			if w.want(at, report.Held, what); w.said(at) != "" && w.kept("shop/configmap-web").Status.Total != 1 {
-				t.Errorf("%s, it says %+v", what, w.kept("shop/configmap-web").Status)
+			if w.want(at, report.Held, what); w.said(at) != "" && w.kept("shop", "configmap-web").Status.Total != 1 {
+				t.Errorf("%s, it says %+v", what, w.kept("shop", "configmap-web").Status)
 			}
 		}
 
@@ -196,20 +195,13 @@ func TestWhatIsNotTrueIsRepaired(t *testing.T) {
 }
 
 func TestRefusedInOneNamespace(t *testing.T) {
-	quota := status(http.StatusForbidden, metav1.StatusReasonForbidden, "configrollouts is forbidden: exceeded quota: none")
-	invalid := status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "it is invalid")
-	for name, refusal := range map[string]*metav1.Status{"quota": quota, "definition of another release": invalid} {
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: report.Resource}, "", errors.New("exceeded quota: none"))
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: report.Kind}, "", nil)
+	for name, refusal := range map[string]*apierrors.StatusError{"quota": quota, "definition of another release": invalid} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				tries := 0
-				w.refuse = func(r *http.Request) *metav1.Status {
-					if isWrite(r) && strings.Contains(r.URL.Path, "/shop/") {
-						tries++
-						return refusal
-					}
-					return nil
-				}
+				tries := w.Refuse("(POST|PUT) .*/shop/", refusal)
 				at, other := w.source("shop", "web"), w.source("other", "web")
 				for minute := range 25 {
 					w.find(at, false, slices.Repeat([]report.State{report.Rolling}, minute+1)...)
@@ -217,8 +209,8 @@ func TestRefusedInOneNamespace(t *testing.T) {
 					time.Sleep(time.Minute)
 				}
 				synctest.Wait()
-				if tries != 3 || w.warnings() != 1 {
-					t.Errorf("in 25 minutes %d tries and %d warnings", tries, w.warnings())
+				if tries.Load() != 3 || w.warnings() != 1 {
+					t.Errorf("in 25 minutes %d tries and %d warnings", tries.Load(), w.warnings())
 				}
 				if n := testutil.ToFloat64(w.writer.writes.WithLabelValues(refusedForGood)); n != 3 {
 					t.Errorf("%v are counted", n)
@@ -234,9 +226,7 @@ func TestRefusedInOneNamespace(t *testing.T) {
 				if n := w.warnings(); n != 2 {
 					t.Errorf("after the hour %d warnings", n)
 				}
-				w.mu.Lock()
-				w.refuse = func(*http.Request) *metav1.Status { return nil }
-				w.mu.Unlock()
+				w.Refuse("(POST|PUT) .*/shop/", nil)
 				time.Sleep(compareEvery + every)
 				w.want(at, report.Rolling, "no longer refused")
 			})
@@ -246,24 +236,20 @@ func TestRefusedInOneNamespace(t *testing.T) {
 
 // What may be otherwise a moment later is tried again, without a rest or a warning.
 func TestTriedAgainSoon(t *testing.T) {
-	for _, refusal := range []*metav1.Status{
-		status(http.StatusConflict, metav1.StatusReasonConflict, "it was changed"),
-		status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "slow down"),
-		status(http.StatusInternalServerError, metav1.StatusReasonInternalError, "oh"),
+	for _, refusal := range []*apierrors.StatusError{
+		apierrors.NewConflict(schema.GroupResource{}, "", errors.New("it was changed")),
+		apierrors.NewTooManyRequestsError("slow down"),
+		apierrors.NewInternalError(errors.New("oh")),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			at, tries := w.source("shop", "web"), 0
-			w.refuse = func(r *http.Request) *metav1.Status {
-				if tries++; isWrite(r) && tries < 5 {
-					return refusal
-				}
-				return nil
-			}
+			at, tries := w.source("shop", "web"), w.Refuse("POST", refusal)
 			w.find(at, false, report.Rolling)
+			time.Sleep(time.Second)
+			w.Refuse("POST", nil)
 			time.Sleep(20 * time.Second)
-			if w.want(at, report.Rolling, string(refusal.Reason)); w.warnings() != 0 {
-				t.Errorf("%s: a warning", refusal.Reason)
+			if w.want(at, report.Rolling, refusal.Error()); tries.Load() < 2 || w.warnings() != 0 {
+				t.Errorf("%s: %d tries, %d warnings", refusal, tries.Load(), w.warnings())
 			}
 		})
 	}
@@ -273,20 +259,13 @@ func TestTriedAgainSoon(t *testing.T) {
 func TestANamespaceThatEndsIsNoRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		at, tries := w.source("shop", "web"), 0
-		w.refuse = func(r *http.Request) *metav1.Status {
-			if !isWrite(r) {
-				return nil
-			}
-			tries++
-			ends := status(http.StatusForbidden, metav1.StatusReasonForbidden, "it is being terminated")
-			ends.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
-			return ends
-		}
+		ends := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("it is being terminated"))
+		ends.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+		at, tries := w.source("shop", "web"), w.Refuse("POST", ends)
 		w.find(at, false, report.Rolling)
 		time.Sleep(compareEvery / 2)
-		if synctest.Wait(); tries != 1 || w.warnings() != 0 {
-			t.Errorf("%d tries, %d warnings", tries, w.warnings())
+		if synctest.Wait(); tries.Load() != 1 || w.warnings() != 0 {
+			t.Errorf("%d tries, %d warnings", tries.Load(), w.warnings())
 		}
 	})
 }
@@ -296,11 +275,7 @@ func TestTheRightToListIsMissing(t *testing.T) {
 		w := newWorld(t)
 		w.define(false)
 		time.Sleep(time.Minute)
-		w.mu.Lock()
-		w.refuse = func(*http.Request) *metav1.Status {
-			return status(http.StatusForbidden, metav1.StatusReasonForbidden, "configrollouts.configstamp.dev is forbidden")
-		}
-		w.mu.Unlock()
+		w.Refuse("/configrollouts", fakeapi.ErrForbidden)
 		w.define(true)
 		at := w.source("shop", "web")
 		w.find(at, false, report.Rolling)
@@ -308,9 +283,7 @@ func TestTheRightToListIsMissing(t *testing.T) {
 		if w.want(at, "", "while nothing may be listed"); w.warnings() != 1 {
 			t.Errorf("%d warnings", w.warnings())
 		}
-		w.mu.Lock()
-		w.refuse = func(*http.Request) *metav1.Status { return nil }
-		w.mu.Unlock()
+		w.Refuse("/configrollouts", nil)
 		time.Sleep(5 * time.Minute)
 		w.want(at, report.Rolling, "with the right")
 	})
@@ -335,6 +308,7 @@ func TestTheDefinitionComesAndGoes(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			w.want(at, report.Rolling, "with a definition")
 			w.define(false)
+			w.Delete(report.Resource, "shop", "configmap-web")
 			time.Sleep(20 * time.Second)
 		}
 		if w.warnings() != 0 {

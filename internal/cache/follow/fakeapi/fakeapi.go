@@ -1,9 +1,9 @@
-// Package fakeapi is a small API server for tests of what reads one: it lists
-// in pages, watches with bookmarks and initial events, speaks protobuf and JSON,
-// answers metadata-only requests, and can misbehave as real ones do.
-// It keeps a few kinds, has no rights and validates nothing.
+// Package fakeapi is a small API server for tests: it lists in pages, watches
+// with bookmarks and initial events, speaks protobuf and JSON, answers
+// metadata-only requests, creates, updates and patches at a resourceVersion, and
+// can misbehave as real ones do. It keeps a few kinds and validates nothing.
 //
-// Nothing but tests may import it. Start reading at New, then serve.go.
+// Nothing but tests may import it. Start reading at New, then serve.go, write.go.
 package fakeapi
 
 import (
@@ -15,16 +15,21 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -55,7 +60,15 @@ type Server struct {
 	moved       chan struct{} // closed and renewed whenever something happens
 	cut         chan struct{} // closed and renewed to end all watches
 	requests    []string
+	refusals    map[string]*refusal // by pattern
 	connections int
+}
+
+// refusal is the answer to requests that match.
+type refusal struct {
+	pattern *regexp.Regexp
+	err     *apierrors.StatusError
+	times   atomic.Int32
 }
 
 type event struct {
@@ -99,14 +112,15 @@ func Piped(t testing.TB) *Server {
 func prepare(t testing.TB) *Server {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, metav1.AddMetaToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, admissionv1.AddToScheme, metav1.AddMetaToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "configstamp.dev", Version: "v1alpha1", Kind: "ConfigRollout"}, &unstructured.Unstructured{})
 	return &Server{
 		scheme: scheme, codec: serializer.NewCodecFactory(scheme), version: 100,
-		objects: map[string]map[string]runtime.Object{}, moved: make(chan struct{}), cut: make(chan struct{}),
+		objects: map[string]map[string]runtime.Object{}, refusals: map[string]*refusal{}, moved: make(chan struct{}), cut: make(chan struct{}),
 	}
 }
 
@@ -129,6 +143,19 @@ func (s *Server) Requests() []string {
 	return requests
 }
 
+// ErrForbidden is an error for Refuse.
+var ErrForbidden = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no right"))
+
+// Refuse answers with err each request whose method and path match a regular expression, such as
+// "PATCH .*/secrets/", until it is called with nil. times counts the refused requests.
+func (s *Server) Refuse(pattern string, err *apierrors.StatusError) (times *atomic.Int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made := &refusal{pattern: regexp.MustCompile(pattern), err: err}
+	s.refusals[pattern] = made
+	return &made.times
+}
+
 // Connections counts the connections ever made, pipes aside.
 func (s *Server) Connections() int {
 	s.mu.Lock()
@@ -140,6 +167,11 @@ func (s *Server) Connections() int {
 func (s *Server) Put(resource string, obj runtime.Object) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return accessorOf(s.put(resource, obj)).GetResourceVersion()
+}
+
+// put returns the object as stored.
+func (s *Server) put(resource string, obj runtime.Object) runtime.Object {
 	s.version++
 	obj = withVersion(obj, s.version)
 	kind := watch.Modified
@@ -148,7 +180,7 @@ func (s *Server) Put(resource string, obj runtime.Object) string {
 	}
 	s.set(resource, obj)
 	s.happened(kind, resource, obj)
-	return strconv.FormatInt(s.version, 10)
+	return obj
 }
 
 // Delete deletes an object.
@@ -161,7 +193,7 @@ func (s *Server) Delete(resource, namespace, name string) {
 	s.happened(watch.Deleted, resource, withVersion(obj, s.version))
 }
 
-// Get is an object, nil when there is none.
+// Get is an object as stored, not to be changed; nil when there is none.
 func (s *Server) Get(resource, namespace, name string) runtime.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +263,9 @@ func (s *Server) newObject(resource, suffix string) runtime.Object {
 	kind, known := map[string]schema.GroupVersionKind{
 		"configmaps": corev1.SchemeGroupVersion.WithKind("ConfigMap"), "deployments": appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		"secrets": corev1.SchemeGroupVersion.WithKind("Secret"), "namespaces": corev1.SchemeGroupVersion.WithKind("Namespace"),
-		"configrollouts": metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"), // a test answers with the rest of them
+		"mutatingwebhookconfigurations":   admissionv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+		"validatingwebhookconfigurations": admissionv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
+		"configrollouts":                  metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"), // for bookmarks
 	}[resource]
 	kind.Kind += suffix
 	obj, err := s.scheme.New(kind)

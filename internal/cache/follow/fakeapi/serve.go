@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,20 +21,14 @@ import (
 )
 
 // target is what the path of a request names.
-type target struct {
-	gv                        schema.GroupVersion
-	resource, namespace, name string
-}
+type target struct{ resource, namespace, name string }
 
-func parsePath(path string) target {
+func parsePath(path string) (to target) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	to := target{gv: corev1.SchemeGroupVersion}
 	if parts[0] == "apis" {
-		to.gv, parts = appsv1.SchemeGroupVersion, parts[3:]
-	} else {
-		parts = parts[2:]
+		parts = parts[1:]
 	}
-	if parts[0] == "namespaces" && len(parts) > 2 { // else a Namespace itself
+	if parts = parts[2:]; parts[0] == "namespaces" && len(parts) > 2 { // else a Namespace itself
 		to.namespace, parts = parts[1], parts[2:]
 	}
 	to.resource = parts[0]
@@ -49,13 +42,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
 	s.mu.Unlock()
+	if refusal := s.refusalOf(r); refusal != nil {
+		s.fail(w, r, refusal)
+		return
+	}
 	if s.Intercept != nil && s.Intercept(w, r) {
 		return
 	}
 	to, query := parsePath(r.URL.Path), r.URL.Query()
 	switch {
-	case r.Method == http.MethodPatch, to.name != "":
-		_, _ = io.Copy(io.Discard, r.Body)
+	case r.Method != http.MethodGet, to.name != "":
 		s.one(w, r, to)
 	case query.Get("watch") != "":
 		s.watch(w, r, to, query)
@@ -64,18 +60,40 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) one(w http.ResponseWriter, r *http.Request, to target) {
+func (s *Server) refusalOf(r *http.Request) *apierrors.StatusError {
 	s.mu.Lock()
-	obj := s.objects[to.resource][to.namespace+"/"+to.name]
+	defer s.mu.Unlock()
+	for _, refusal := range s.refusals {
+		if refusal.err != nil && refusal.pattern.MatchString(r.Method+" "+r.URL.Path) {
+			refusal.times.Add(1)
+			return refusal.err
+		}
+	}
+	return nil
+}
+
+// one reads or writes one object.
+func (s *Server) one(w http.ResponseWriter, r *http.Request, to target) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client is gone
+	}
+	s.mu.Lock()
+	obj, refusal := s.written(r, to, body)
 	s.mu.Unlock()
-	if obj == nil {
-		s.fail(w, r, apierrors.NewNotFound(schema.GroupResource{Resource: to.resource}, to.name))
+	if refusal != nil {
+		s.fail(w, r, refusal)
 		return
 	}
+	s.answer(w, r, http.StatusOK, requestedPart(r, obj))
+}
+
+// requestedPart returns an object, or its metadata if the request asks for that alone.
+func requestedPart(r *http.Request, obj runtime.Object) runtime.Object {
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
-		obj, to.gv = meta.AsPartialObjectMetadata(accessorOf(obj)), metav1.SchemeGroupVersion
+		return meta.AsPartialObjectMetadata(accessorOf(obj))
 	}
-	s.answer(w, r, http.StatusOK, to.gv, obj)
+	return obj
 }
 
 // matching lists what a request asks for; the caller holds the lock.
@@ -119,14 +137,14 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, to target, query u
 	}
 	page := all[min(from, end):end]
 	if !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
-		s.answer(w, r, http.StatusOK, to.gv, s.newList(to.resource, page, listMeta))
+		s.answer(w, r, http.StatusOK, s.newList(to.resource, page, listMeta))
 		return
 	}
 	metadata := &metav1.PartialObjectMetadataList{ListMeta: listMeta}
 	for _, obj := range page {
 		metadata.Items = append(metadata.Items, *meta.AsPartialObjectMetadata(accessorOf(obj)))
 	}
-	s.answer(w, r, http.StatusOK, metav1.SchemeGroupVersion, metadata)
+	s.answer(w, r, http.StatusOK, metadata)
 }
 
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, to target, query url.Values) {
@@ -164,14 +182,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, to target, query 
 	info := s.negotiate(r)
 	w.Header().Set("Content-Type", info.MediaType)
 	w.WriteHeader(http.StatusOK)
-	encoder := s.codec.WithoutConversion().EncoderForVersion(info.StreamSerializer.Serializer, to.gv)
-	frames := streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(w), encoder)
+	frames := streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(w), s.encoder(info.StreamSerializer.Serializer))
 	for {
 		for _, e := range events {
 			if e.resource != "" && (e.version < from || e.resource != to.resource || e.kind != watch.Bookmark && !matches(e.object, to, query)) {
 				continue
 			}
-			frame := &metav1.WatchEvent{Type: string(e.kind), Object: runtime.RawExtension{Raw: s.encode(info, to.gv, e.object)}}
+			frame := &metav1.WatchEvent{Type: string(e.kind), Object: runtime.RawExtension{Raw: s.encode(info, requestedPart(r, e.object))}}
 			if frames.Encode(frame) != nil {
 				return
 			}
@@ -205,25 +222,27 @@ func (s *Server) negotiate(r *http.Request) runtime.SerializerInfo {
 	return info
 }
 
-func (s *Server) encode(info runtime.SerializerInfo, gv schema.GroupVersion, obj runtime.Object) []byte {
-	if _, ok := obj.(*metav1.Status); ok {
-		gv = corev1.SchemeGroupVersion
-	}
-	data, err := runtime.Encode(s.codec.WithoutConversion().EncoderForVersion(info.Serializer, gv), obj.DeepCopyObject()) // it writes the kind into it
+// encoder writes the kind of each object, as registered.
+func (s *Server) encoder(to runtime.Encoder) runtime.Encoder {
+	return s.codec.WithoutConversion().EncoderForVersion(to, nil)
+}
+
+func (s *Server) encode(info runtime.SerializerInfo, obj runtime.Object) []byte {
+	data, err := runtime.Encode(s.encoder(info.Serializer), obj.DeepCopyObject()) // it writes the kind into it
 	if err != nil {
 		panic(err)
 	}
 	return data
 }
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, code int, gv schema.GroupVersion, obj runtime.Object) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) {
 	info := s.negotiate(r)
 	w.Header().Set("Content-Type", info.MediaType)
 	w.WriteHeader(code)
-	_, _ = w.Write(s.encode(info, gv, obj))
+	_, _ = w.Write(s.encode(info, obj))
 }
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err *apierrors.StatusError) {
 	status := err.Status()
-	s.answer(w, r, int(status.Code), corev1.SchemeGroupVersion, &status)
+	s.answer(w, r, int(status.Code), &status)
 }
