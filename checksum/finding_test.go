@@ -13,7 +13,7 @@ import (
 
 // Of names in only the exact ones are told of that nothing else of the workload names.
 func TestPolicy_Unreferenced(t *testing.T) {
-	const says = " is named by configstamp.dev/only, but nothing here references it; correct the name, or remove it"
+	const says = " is named by configstamp.dev/only, but nothing here references it; correct or remove the name"
 	references := []checksum.Reference{envFrom(message), envFrom(password)}
 	reloader := checksum.Translate([]checksum.Dialect{checksum.Reloader}, namespace, map[string]string{"configmap.reloader.stakater.com/reload": "by-reloader"}, nil)
 	policy := func(levels ...checksum.Level) *checksum.Policy {

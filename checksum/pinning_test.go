@@ -76,7 +76,7 @@ func TestPins(t *testing.T) {
 		},
 		"annotations that would be too large go without pins, and keep their stamps": {
 			admission: admissionCase{Create: true, TemplateBytes: 240<<10 - 300}, now: present, want: reason.Stamped, records: present.all(),
-			findings: []checksum.Finding{{Reason: reason.NotPinned, Text: "with its pins the annotations would exceed 240 KiB"}},
+			findings: []checksum.Finding{{Reason: reason.NotPinned, Text: "with its pins, the annotations would exceed 240 KiB"}},
 		},
 	} {
 		t.Run(about, c.run)

@@ -136,8 +136,8 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 	}
 	got := decide(ring, a)
 	want := []string{
-		"configstamp: not-pinned: configmap/web-extra: not pinned: the pod template does not name it; containers that start later read what is there then",
-		"configstamp: not-pinned: configmap/web-message: not pinned (live): volume config shows a key that ignore-keys leaves out; containers that start later read what is there then",
+		"configstamp: not-pinned: configmap/web-extra: not pinned: the pod template does not name it; containers that start later read its content at that time",
+		"configstamp: not-pinned: configmap/web-message: not pinned (live): volume config shows a key that ignore-keys leaves out; containers that start later read its content at that time",
 	}
 	if warnings := warningsOf(got.Findings); !slices.Equal(warnings, want) {
 		t.Errorf("told %q", warnings)
@@ -149,7 +149,7 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 	if got = decide(ring, a); got.Records.Pins != nil || len(got.NewPins) > 0 {
 		t.Errorf("taken off again, there is %v", got.Records.Pins)
 	}
-	if warnings := warningsOf(got.Findings); !strings.HasSuffix(warnings[2], "configmap/web-message: not pinned: the quota of its namespace has no room for a snapshot; containers that start later read what is there then") {
+	if warnings := warningsOf(got.Findings); !strings.HasSuffix(warnings[2], "configmap/web-message: not pinned: the quota of its namespace has no room for a snapshot; containers that start later read its content at that time") {
 		t.Errorf("told %q", warnings)
 	}
 	a.Policy.Faults = []checksum.Fault{{Origin: checksum.OfWorkload, Key: "configstamp.dev/order", Value: "x"}}
@@ -159,7 +159,7 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 	a.Policy.Faults = nil
 	a.Unmade = map[checksum.Source]reason.Reason{message: reason.NotPinned}
 	got = decide(ring, a)
-	if warnings := warningsOf(got.Findings); got.Records.Pins != nil || len(got.NewPins) > 0 || !strings.Contains(warnings[2], "nothing but this request says that it pins") {
+	if warnings := warningsOf(got.Findings); got.Records.Pins != nil || len(got.NewPins) > 0 || !strings.Contains(warnings[2], "only this request says that it pins") {
 		t.Errorf("of what nothing but the request pins there is %v, told %q", got.Records.Pins, warnings)
 	}
 	a.Unmade = nil

@@ -36,7 +36,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: OnlyAnnotation, On: onObjects,
 		Value:   "list such as `configmap/web-message,secret/db-*` (globs)",
-		Meaning: "these sources alone count",
+		Meaning: "only these sources count",
 		set:     func(p *Policy, text string) error { return assign(&p.Only, text, parseSourcePatterns) },
 	},
 	{
@@ -61,7 +61,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: settingPrefix + "restart-on", On: onFlagToo,
 		Value:   "`all` (default), `startup`, `everything`",
-		Meaning: "which uses restart: what containers read at their start and while they run; the former alone; or also what nodes read",
+		Meaning: "which uses restart: what containers read at their start and while they run; only at their start; or also what nodes read",
 		set:     func(p *Policy, text string) error { return assign(&p.Uses, text, parseUses) },
 	},
 	{
@@ -72,8 +72,8 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	},
 	{
 		key: PauseAnnotation, On: onFlagToo,
-		Value:   "`true`, `false` (overrules the Namespace), or until a time such as `2027-01-02T06:00:00Z` (RFC 3339); a past time counts as `false`",
-		Meaning: "hold rollouts; changes meanwhile roll once when it ends",
+		Value:   "`true`, `false` (overrides the Namespace), or until a time such as `2027-01-02T06:00:00Z` (RFC 3339); a past time counts as `false`",
+		Meaning: "hold rollouts; changes during the pause roll once when it ends",
 		set:     func(p *Policy, text string) error { return assign(&p.Pause, text, parsePause) },
 	},
 	{
@@ -103,7 +103,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: settingPrefix + "resume", On: "source",
 		Value:       "time such as `2027-01-02T06:00:00Z` (RFC 3339)",
-		Meaning:     "a halted change goes on if its failed rollout began before this time; a time more than a minute ahead releases nothing",
+		Meaning:     "a halted change continues if its failed rollout began before this time; a time more than a minute ahead releases nothing",
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.Resume, text, parseTime) },
 	},
 	{
@@ -116,7 +116,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	},
 	{
 		key: PinAnnotation, On: onFlagToo + ", source",
-		Value:   "`true`, `false` (overrules the Namespace); on a source `false`",
+		Value:   "`true`, `false` (overrides the Namespace); on a source `false`",
 		Meaning: "pods of Deployments, StatefulSets, DaemonSets and Argo Rollouts keep the content of ConfigMaps that they were rolled out with; on a source `false`: it is never pinned",
 		set:     func(p *Policy, text string) error { return assign(&p.Pin, text, parseTruth) },
 		setOnSource: func(p *SourcePolicy, text string) error {

@@ -138,7 +138,7 @@ func told(reason reason.Reason, source checksum.Source, text string) checksum.Fi
 	return checksum.Finding{Reason: reason, Source: source, Text: text}
 }
 
-const unprovenText = "what it holds now could not be proven in time"
+const unprovenText = "its present content could not be verified in time"
 
 func extraAlone(message, extraOf world) checksum.Records {
 	records := message.all()

@@ -382,7 +382,7 @@ func (c *Controller) Healthy(now time.Time) error {
 	case c.ended.Load() > 0:
 		return fmt.Errorf("%d of %d workers have ended", c.ended.Load(), c.options.Workers+1)
 	case !began.IsZero() && now.Sub(began) > stuckAfter:
-		return fmt.Errorf("a look at a workload has been under way for %s", now.Sub(began).Round(time.Second))
+		return fmt.Errorf("a reconcile of a workload has been under way for %s", now.Sub(began).Round(time.Second))
 	case c.leads.Load() && !waits.IsZero() && now.Sub(waits) > stuckAfter && now.Sub(last) > stuckAfter:
 		return fmt.Errorf("nothing has been taken from the queue for %s, though something waits", now.Sub(waits).Round(time.Second))
 	}

@@ -37,7 +37,7 @@ func (r remarks) add(about rollout.SourceRef, found []checksum.Finding) {
 // tellNewFindings tells people of settings that cannot be read, and the like: of each once, until
 // it changes.
 func (c *Controller) tellNewFindings(ctx context.Context, told remarks) {
-	defer c.caught(klog.FromContext(ctx), inFindings, "Telling of Namespaces and sources panicked", func() {})
+	defer c.caught(klog.FromContext(ctx), inFindings, "Reporting on Namespaces and sources panicked", func() {})
 	found := c.findings()
 	for at, text := range found {
 		if told[at] == text {
@@ -72,7 +72,7 @@ func (c *Controller) findings() remarks {
 // tellStale emits an event for each workload that an undo has kept on older content for a day, and again each
 // day.
 func (c *Controller) tellStale(ctx context.Context) {
-	defer c.caught(klog.FromContext(ctx), inFindings, "Telling of old content panicked", func() {})
+	defer c.caught(klog.FromContext(ctx), inFindings, "Reporting old content panicked", func() {})
 	for _, stale := range c.waits.Older.Due(c.options.Clock.Now()) {
 		if s := c.index.Get(stale.Workload); s != nil {
 			(&look{Controller: c, ref: stale.Workload, s: s}).say(reason.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+

@@ -148,7 +148,7 @@ func (l *look) sayPace(until time.Time) {
 	l.sayOnce(reason.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and each later one waits longer, up to %s; "+
 		"to set a pace of your own, use configstamp.dev/min-interval", whose, until.UTC().Format(time.RFC3339), rollout.LongestPause), l.review.Untrue...)
 	for _, source := range tell {
-		l.onSource(rollout.SourceRef{Namespace: l.ref.Namespace, Source: source}, reason.SourceChangesOften, "it is written again and again: workloads that use it roll less and less often, in the end once an hour; "+
+		l.onSource(rollout.SourceRef{Namespace: l.ref.Namespace, Source: source}, reason.SourceChangesOften, "it keeps changing: workloads that use it roll less and less often, at worst once an hour; "+
 			"to set a pace of your own, use configstamp.dev/min-interval on the workloads; to leave out keys that do not matter, use configstamp.dev/ignore-keys on this object", "")
 	}
 }
@@ -209,7 +209,7 @@ func (l *look) sayObserved() {
 }
 
 func (l *look) sayUnseen(why error) {
-	l.sayOnce(reason.PodsUnseen, "its pods cannot be listed, so only its status tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
+	l.sayOnce(reason.PodsUnseen, "its pods cannot be listed, so only its status shows whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
 }
 
 // withdrawn tells, of a workload that has waited and carries what is true again, of
@@ -260,7 +260,7 @@ func (l *look) sayWithdrawn(ctx context.Context, was *held) error {
 	if len(names) > 0 {
 		slices.Sort(names)
 		l.say(reason.PodsRunWithdrawnContent, fmt.Sprintf("%s %s, but pods started in between: %s. "+
-			"These pods keep the withdrawn content until they are restarted", list(sources), one(sources, "was put back as it was", "were put back as they were"), joined(names)), sources...)
+			"These pods keep the withdrawn content until they are restarted", list(sources), one(sources, "was put back", "were put back"), joined(names)), sources...)
 	}
 	return nil
 }

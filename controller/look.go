@@ -20,7 +20,7 @@ import (
 // noHurry is how long to wait before something is tried again that only a person can fix.
 const noHurry = 10 * time.Minute
 
-var errMoved = errors.New("somebody else wrote the workload meanwhile")
+var errMoved = errors.New("another client wrote the workload in the meantime")
 
 // look is one look at one workload: what it finds, and what is remembered of those before.
 type look struct {

@@ -40,7 +40,7 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		readmissions: prometheus.NewCounterVec(opts("readmissions_total", "Empty patches sent."), []string{"manner", "result"}),
-		lost:         prometheus.NewCounter(opts("unverifiable_stamps_total", "Recorded values that could not be compared, and were recorded anew.")),
+		lost:         prometheus.NewCounter(opts("unverifiable_stamps_total", "Checksums that could not be compared, and were recorded again.")),
 		observed:     prometheus.NewCounter(opts("observed_changes_total", "Changes for which a workload would have rolled out, but its mode was observe.")),
 		rollouts:     prometheus.NewCounterVec(opts("rollouts_total", "Rollouts that were followed to their end."), []string{"result"}),
 		halts:        prometheus.NewCounter(opts("halts_total", "Changes that stopped because a rollout failed.")),
@@ -98,11 +98,11 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	changes(float64(n.Rolling), "rolling")
 	changes(float64(n.Waiting), "waiting")
 	changes(float64(n.Halted), "halted")
-	gauge("unsettled_rollouts", "Rollouts of ours that are under way.")(float64(n.Unsettled))
+	gauge("unsettled_rollouts", "configstamp's rollouts that are under way.")(float64(n.Unsettled))
 	gauge("halted_workloads", "Workloads that a halted change holds.")(float64(n.Held))
 	waiting := g.waits.Tally()
-	workloads := gauge("waiting_workloads", "Workloads that wait, by what for.", "reason")
-	ages := gauge("waiting_age_seconds", "How long the first of them has waited.", "reason")
+	workloads := gauge("waiting_workloads", "Waiting workloads, by reason.", "reason")
+	ages := gauge("waiting_age_seconds", "How long the first of these workloads has waited.", "reason")
 	for _, label := range reason.Labels(reason.Waiting) {
 		workloads(float64(waiting[label].Count), label)
 		ages(age(waiting[label].Since, now), label)

@@ -83,7 +83,7 @@ func slow(err error) error {
 }
 
 // errAway: the answer to a re-admission is not true yet.
-var errAway = errors.New("re-admission left checksums that are out of date: the webhook was not called, or knew older content")
+var errAway = errors.New("re-admission left checksums that are out of date: the webhook was not called, or had older content")
 
 // roll has the webhook stamp a workload again, and checks that the answer is true. So a
 // race between the caches of both processes does no harm.

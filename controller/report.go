@@ -312,7 +312,7 @@ func (c *Controller) factsOf(ref workload.Ref, source checksum.Source, policy *c
 		case !slices.Contains(last.rolls, source) || !last.rollsOut():
 		case last.phase == workload.Failed:
 			shown := (&rollout.Facts{Status: *status}).Shown(c.options.Clock.Now())
-			shown.Verdict = "its controller says " + cmp.Or(status.Why, "that it has failed")
+			shown.Verdict = "its controller reports " + cmp.Or(status.Why, "that it has failed")
 			w.State, w.Message = report.Failed, shown.String()
 			w.Advice, _ = shown.Advice(ref)
 		default:

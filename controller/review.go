@@ -133,7 +133,7 @@ func (c *Controller) confirm(ctx context.Context, ref workload.Ref, selections [
 			return
 		}
 		if err := c.sources.Confirm(ctx, ref.Namespace, source); err != nil {
-			klog.FromContext(ctx).V(1).Info("It is not known whether a Secret is missing", "workload", ref.String(), "source", source.String(), "reason", err.Error())
+			klog.FromContext(ctx).V(1).Info("Could not determine whether a Secret is missing", "workload", ref.String(), "source", source.String(), "reason", err.Error())
 		}
 	}
 }

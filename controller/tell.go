@@ -107,7 +107,7 @@ func (l *look) sayRecorded(adopted, stale, lost []checksum.Source) {
 	if len(adopted) > 0 {
 		when := "this workload rolls out when " + one(adopted, "it changes", "they change")
 		if !l.ref.Kind.Restarts {
-			when = "later runs are stamped anew when " + one(adopted, "it changes", "they change")
+			when = "later runs are stamped again when " + one(adopted, "it changes", "they change")
 		}
 		l.say(reason.Recorded, list(adopted)+one(adopted, " is recorded as it is", " are recorded as they are")+" now: "+when, adopted...)
 	}
@@ -116,8 +116,8 @@ func (l *look) sayRecorded(adopted, stale, lost []checksum.Source) {
 			"kubectl rollout restart makes them read the new content", list(stale), one(stale, "was", "were"), l.ref.Kind.Name), stale...)
 	}
 	if len(lost) > 0 {
-		l.say(reason.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its digest key is lost, or other keys of the source count now): "+
-			"the present content is recorded anew, and nothing restarts; whether it changed meanwhile is not known. If this comes again, two installations of configstamp serve this namespace: "+
+		l.say(reason.LostRecord, fmt.Sprintf("the recorded checksum of %s can no longer be compared (its digest key is lost, or other keys of the source count now): "+
+			"the present content is recorded, and nothing restarts; whether it changed in the meantime is unknown. If this repeats, two installations of configstamp serve this namespace: "+
 			"their namespaces must be disjoint, by namespaces or excludedNamespaces", list(lost)), lost...)
 	}
 }

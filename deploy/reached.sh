@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Does the API server reach the webhooks, and if not, why?
 #   deploy/reached.sh <a namespace that is opted in> [<name of the webhook configurations>]
-# With failurePolicy Ignore nobody is told when it does not. For some seconds this
+# With failurePolicy Ignore, nothing reports that it does not. For some seconds this
 # makes a copy of each webhook configuration that fails instead. The copies concern one
-# Deployment and two ConfigMaps, which are created in dry runs alone. Nobody else's
+# Deployment and two ConfigMaps, which are created in dry runs only. No other
 # request can fail.
 set -euo pipefail
 namespace=${1:?"which namespace? Give one that is opted in: deploy/reached.sh <namespace>"}

@@ -30,7 +30,7 @@ func wantMadeAgain(t *testing.T, s *harness.Space) (known bool) {
 	wantBelongings(s, 5) // two pods, a ReplicaSet, two ControllerRevisions
 	before := belongings(s)
 	s.Kubectl(append([]string{"delete", "--cascade=orphan"}, strings.Fields(madeAgain)...)...)
-	if result := makeAgain(s); strings.Contains(result.Stderr, "it could not be found out in time whether pods") {
+	if result := makeAgain(s); strings.Contains(result.Stderr, "configstamp could not check in time whether pods") {
 		return false
 	}
 	s.Quiet()

@@ -161,7 +161,7 @@ func TestKeys_ALostKeyRestartsNothingAndIsSaid(t *testing.T) {
 	harness.Must(t, err)
 	harness.Must(t, product.Start(t.Context()))
 	for _, user := range users {
-		s.WantNote(user, "ChecksumLost: the recorded checksum of configmap/c cannot be compared any more")
+		s.WantNote(user, "ChecksumLost: the recorded checksum of configmap/c can no longer be compared")
 		s.Eventually("waiting until it is recorded anew", func() error {
 			if got, want := s.Record(user, "configmap/c"), s.DigestUnder(key.Material, "configmap/c"); got != want {
 				return fmt.Errorf("%s has %q on record, want %q", user, got, want)

@@ -246,8 +246,8 @@ func TestPlugin_WithoutUs(t *testing.T) {
 	for _, webhook := range product.Webhooks {
 		harness.Must(t, webhook.Stop())
 	}
-	want(5, "wait deployment/d --timeout=60s", "the webhook said nothing")
-	want(5, "wait configmap/c --timeout=5s", "the webhook said nothing")
-	want(1, "roll deployment/d", "nothing was sent: the webhook said nothing")
+	want(5, "wait deployment/d --timeout=60s", "the webhook gave no answer")
+	want(5, "wait configmap/c --timeout=5s", "the webhook gave no answer")
+	want(1, "roll deployment/d", "nothing was sent: the webhook gave no answer")
 	s.Unchanged(before)
 }

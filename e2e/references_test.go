@@ -53,7 +53,7 @@ func TestReferences_ASecretOfHelmsTypeHoldsNothing(t *testing.T) {
 			if adopted {
 				s.Label("enabled")
 				wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/conf"}})
-			} else if !strings.Contains(applied.Stderr, "secret/release has the type helm.sh/release.v1") {
+			} else if !strings.Contains(applied.Stderr, "secret/release has Helm's own type helm.sh/release.v1") {
 				t.Errorf("warned %q", applied.Stderr)
 			}
 			before := s.Settled("deployment/d")

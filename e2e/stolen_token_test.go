@@ -22,7 +22,7 @@ import (
 
 // Those that refuse, by what they say.
 const (
-	byPolicy = "configstamp may change its own annotations alone"
+	byPolicy = "configstamp may change only its own annotations"
 	byOptIn  = "configstamp may change workloads that are opted in, and no others"
 	byPins   = "configstamp changes pins together with a stamp, and never alone"
 	byRoles  = `User "` + harness.Account + `" cannot `

@@ -33,7 +33,7 @@ func (h *Handler) effects(ctx context.Context, r *request, f *facts, decision *c
 	}
 	h.reportPins(ctx, r, f, decision.Findings)
 	if decision.Outcome == reason.Restored && removes(r.Sent, f.Held) && h.stripping.Again(r.old.UID, strippingLimit, strippingWindow, h.now()) {
-		h.report(ctx, r, f, &h.stripping, reason.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
+		h.report(ctx, r, f, &h.stripping, reason.ChecksumsTakenAway, fmt.Sprintf("%s keeps removing configstamp's annotations, and configstamp restores them each time: configure it to keep unknown annotations, or opt this workload out with the label %s: %s",
 			r.client(), checksum.InjectLabel, checksum.InjectDisabled))
 	}
 }

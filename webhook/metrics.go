@@ -36,7 +36,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		fresh: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_freshness_checks_total",
-			Help: "Checks that the cache is up to date, by whether that could be proven in time.",
+			Help: "Checks that the cache is up to date, by whether they succeeded in time.",
 		}, []string{"proven"}),
 		checking: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "configstamp_freshness_check_duration_seconds",

@@ -104,7 +104,7 @@ func (h *Handler) orphanOf(ctx context.Context, object *workload.Object) (*workl
 func (h *Handler) adopt(ctx context.Context, r *request, left *orphan, f *facts) {
 	switch left.wait(); {
 	case left.err != nil:
-		r.log(ctx).Info("Whether pods of this template run already could not be read; it is stamped with present content", "reason", left.err.Error())
+		r.log(ctx).Info("Could not check whether pods of this template already run; it is stamped with the present content", "reason", left.err.Error())
 		f.Revision = checksum.OrphanUnknown
 		return
 	case left.revision == nil:
@@ -119,7 +119,7 @@ func (h *Handler) adopt(ctx context.Context, r *request, left *orphan, f *facts)
 	f.Held, _ = checksum.RecordsIn(own, left.revision.Template.Metadata.Annotations)
 	var err error
 	if f.ring, err = h.ringFor(ctx, f); err != nil {
-		r.log(ctx).Info("The key of a checksum could not be looked up; nothing is decided by it", "reason", err.Error())
+		r.log(ctx).Info("The key of a checksum could not be looked up; the checksum is not used", "reason", err.Error())
 		f.Fresh = false
 	}
 }

@@ -48,7 +48,7 @@ func (h *Handler) readSources(ctx context.Context, r *request, f *facts) error {
 }
 
 // errVanished is why a roll waits for the next try.
-var errVanished = errors.New("an optional source was deleted a moment ago; somebody may be replacing it")
+var errVanished = errors.New("an optional source was deleted a moment ago; it may be about to be created again")
 
 // prove returns the content of the sources: for each that must be proven, the content that the API server has
 // now. On an error it returns cached content, or nil if the cache is not ready.

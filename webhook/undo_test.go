@@ -102,9 +102,9 @@ func TestUndo_MakesSnapshotsAfterTheDecision(t *testing.T) {
 // An undo is told of on the workload, with the name of the user.
 func TestUndo_IsReported(t *testing.T) {
 	for name, want := range map[string][]string{
-		"undo-roll":          {`Deployment shop/web-app u-web undo: user "ann": configmap/web-message is back at its content of 2026-03-14T09:26:00Z; its present content is declined until it changes again, or until kubectl configstamp accept`},
-		"declined-set-image": {`Deployment shop/web-app u-web declined-cleared: field manager "kubectl-set": configmap/web-message: its present content, which an undo declined, is taken now: the template changed, and may need it`},
-		"pin-roll-late":      {`Deployment shop/web-app u-web not-pinned: field manager "configstamp": configmap/web-message: not pinned: its snapshot could not be made in time; containers that start later read what is there then`},
+		"undo-roll":          {`Deployment shop/web-app u-web undo: user "ann": configmap/web-message is back at its earlier content of 2026-03-14T09:26:00Z; its present content is declined until it changes again, or until kubectl configstamp accept`},
+		"declined-set-image": {`Deployment shop/web-app u-web declined-cleared: field manager "kubectl-set": configmap/web-message: the workload takes its present content, which an undo had declined: the template changed, and may need it`},
+		"pin-roll-late":      {`Deployment shop/web-app u-web not-pinned: field manager "configstamp": configmap/web-message: not pinned: its snapshot could not be made in time; containers that start later read its content at that time`},
 		"undo-dry-run":       nil,
 		"undo-mixed":         nil,
 		"pin-roll":           nil,

@@ -39,25 +39,25 @@ func controllerCommand() *cobra.Command {
 	var o controllerOptions
 	command := &cobra.Command{
 		Use:   "controller",
-		Short: "Send empty patches of workloads when their ConfigMaps and Secrets change, so that the webhook stamps them again",
+		Short: "Send empty patches to workloads when their ConfigMaps and Secrets change, so that the webhook stamps them again",
 		Args:  cobra.NoArgs,
 		RunE:  run(&o.common, o.check, func(ctx context.Context) error { return runController(ctx, &o) }),
 	}
 	flags := command.Flags()
 	o.add(flags)
-	flags.DurationVar(&o.settle, "settle", 2*time.Second, "how long a source has to rest after its last edit before workloads roll, at most ten times as long after the first")
+	flags.DurationVar(&o.settle, "settle", 2*time.Second, "how long a source must be unchanged before workloads roll; at most ten times as long after the first edit")
 	flags.StringVar(&o.step, "step", "1", "workloads that a change rolls first; when they are healthy, twice as many, and so on; off: all at once, without a halt")
 	flags.Var(&o.limits.Unsettled, "max-unsettled", "workloads in the cluster that may roll at once: a number, a share such as 2% of those that can roll, or default: 10 or 1 %, whichever is more, at most 100")
 	flags.IntVar(&o.limits.UnsettledPerNamespace, "max-unsettled-per-namespace", 0, "how many of these may be in one namespace; 0: nine tenths, at least one")
-	flags.DurationVar(&o.limits.Soak, "soak", 10*time.Second, "how long a rollout has to stay well before it counts as healthy, at least minReadySeconds")
+	flags.DurationVar(&o.limits.Soak, "soak", 10*time.Second, "how long a rollout must stay well before it counts as healthy; at least minReadySeconds")
 	flags.DurationVar(&o.limits.FirstSoak, "first-soak", 30*time.Second, "the same while no workload is healthy with the new content, from 3 workloads on; twice that from 10, ten times from 100; 0: --soak")
-	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod has to crash, or be unable to start, until the rollout has failed")
-	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress until it has failed, whatever the workload's own deadline is")
+	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod must crash, or be unable to start, before the rollout counts as failed")
+	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it counts as failed, whatever the workload's own deadline is")
 	flags.StringVar(&o.replicated, "replicated", "together", "how copies of one ConfigMap in several namespaces roll: together, as one change, or each")
 	o.impact.add(flags)
-	flags.IntVar(&o.workers, "workers", 16, "workloads that are handled at once")
+	flags.IntVar(&o.workers, "workers", 16, "workloads that are handled concurrently")
 	o.snapshots.add(flags)
-	flags.BoolVar(&o.reports, "report", true, "write ConfigRollouts, while the cluster has their definition")
+	flags.BoolVar(&o.reports, "report", true, "write ConfigRollouts, if the cluster has their CustomResourceDefinition")
 	describeEnvironment(command)
 	return command
 }

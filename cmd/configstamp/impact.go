@@ -24,7 +24,7 @@ type impactOptions struct {
 
 func (o *impactOptions) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.address, "impact-address", "", "address at which the API server asks for impact warnings, such as :8444; empty: none")
-	flags.StringSliceVar(&o.kinds, "impact-kinds", []string{"configmaps"}, "sources whose edits get warnings: configmaps, secrets; the ValidatingWebhookConfiguration has to match")
+	flags.StringSliceVar(&o.kinds, "impact-kinds", []string{"configmaps"}, "sources whose edits get warnings: configmaps, secrets; the ValidatingWebhookConfiguration must match")
 }
 
 func (o *impactOptions) on() bool { return o.address != "" }

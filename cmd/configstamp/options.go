@@ -41,8 +41,8 @@ type common struct {
 func (o *common) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the Pod's service account")
 	flags.StringVar(&o.namespace, "namespace", "configstamp", "configstamp's own namespace")
-	flags.StringVar(&o.name, "name", "configstamp", "name of this installation, its Service and its webhook configurations; followed by -key and -authority of its Secrets, by -controller of its Lease")
-	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long after a newer key appears configstamp begins to use it")
+	flags.StringVar(&o.name, "name", "configstamp", "name of this installation, its Service and its webhook configurations; with -key and -authority appended, of its Secrets; with -controller, of its Lease")
+	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long configstamp waits before it uses a newer key")
 	o.Add(flags)
 	o.serving.add(flags)
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")

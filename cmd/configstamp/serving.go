@@ -45,7 +45,7 @@ func (s *serving) add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.keyFile, "tls-key-file", "", "its private key (PEM)")
 	flags.BoolVar(&s.selfManaged, "self-managed-certificate", false, "sign the certificate, and maintain the caBundle of the webhook configuration, without cert-manager")
 	flags.StringVar(&s.clientCAFile, "client-ca-file", "", "certificates (PEM) of the authorities that sign the API server's client certificate: callers without one are refused; reloaded when it changes; empty: all callers are answered")
-	flags.StringSliceVar(&s.clientNames, "client-names", nil, "common names or DNS names, one of which the client certificate has; needed with --client-ca-file")
+	flags.StringSliceVar(&s.clientNames, "client-names", nil, "common names or DNS names; the client certificate must have one of them; needed with --client-ca-file")
 }
 
 func (s *serving) check() error {

@@ -111,7 +111,7 @@ func TestReferenceOfSettingsIsInTheChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep(t, path, string(was), "# What flags are that nobody gives. Made by: make generate\n"+string(text))
+	keep(t, path, string(was), "# The defaults of flags. Made by: make generate\n"+string(text))
 }
 
 // A word for a default means the default.

@@ -20,8 +20,8 @@ import (
 type snapshotOptions snapshot.Bounds
 
 func (o *snapshotOptions) add(flags *pflag.FlagSet) {
-	flags.IntVar(&o.Keep, "snapshots", 10, "with --pins: unused snapshots that are kept of each ConfigMap, the newest")
-	flags.DurationVar(&o.Grace, "snapshot-grace", time.Hour, "with --pins: how long a snapshot has to be unused before it is deleted")
+	flags.IntVar(&o.Keep, "snapshots", 10, "with --pins: how many unused snapshots of each ConfigMap are kept, the newest ones")
+	flags.DurationVar(&o.Grace, "snapshot-grace", time.Hour, "with --pins: how long a snapshot must be unused before it is deleted")
 }
 
 // collectEvery is how often a namespace is looked at in which something has happened, unless
@@ -65,7 +65,7 @@ func (o *controllerOptions) collectSnapshots(p *process, c *controller.Controlle
 	p.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "configstamp_snapshots",
-			Help: "Snapshots of ConfigMaps that there are. Only with --pins.",
+			Help: "Existing snapshots of ConfigMaps. Only with --pins.",
 		}, func() float64 { count, _ := p.store.SnapshotTotals(); return float64(count) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "configstamp_snapshot_bytes",

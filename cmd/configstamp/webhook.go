@@ -41,8 +41,8 @@ func webhookCommand() *cobra.Command {
 	flags := command.Flags()
 	o.add(flags)
 	flags.StringVar(&o.address, "address", ":8443", "address at which the API server calls the webhook")
-	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "how long a request may wait for the proof that the cache is up to date; re-admissions by configstamp: three quarters of the webhook's timeoutSeconds")
-	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to serve after a signal to stop, until the API server has noticed; requests under way may take 15s more")
+	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "how long a request may wait for a check that the cache is up to date; re-admissions by configstamp: three quarters of the webhook's timeoutSeconds")
+	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to serve after a signal to stop, so that the API server can notice; requests under way may take 15s more")
 	describeEnvironment(command)
 	return command
 }

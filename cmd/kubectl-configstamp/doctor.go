@@ -99,15 +99,15 @@ func (p *plugin) doctorCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong with configstamp or with your settings for it, and how to fix it",
-		Long: "Checks configstamp itself (webhook, certificate, leader, reports), and what people\n" +
-			"have written for it: labels and annotations that are misspelt or have no effect,\n" +
-			"settings that cannot be read, pauses that were taken back. It also finds workloads\n" +
-			"without checksums. What is held, halted or missing: see status.\n\n" +
+		Long: "Checks configstamp itself (webhook, certificate, leader, reports), and your settings\n" +
+			"for it: labels and annotations that are misspelt or have no effect, settings that\n" +
+			"cannot be read, pauses that were removed. It also finds workloads without\n" +
+			"checksums. For what is held, halted or missing, see status.\n\n" +
 			"Each finding has a command that fixes it, or that shows what to fix. Nothing is\n" +
 			"changed. The exit code is 0 when nothing is wrong (there may be notes); 1 when\n" +
-			"something is wrong; 5 when nothing wrong was found, but not everything could be\n" +
+			"something is wrong; 5 when no problem was found, but not everything could be\n" +
 			"checked. If nothing is opted in yet, a note says so, and the webhook is not asked.\n\n" +
-			"With --migrate it says instead which workloads Reloader and wave restart, in all\n" +
+			"With --migrate it lists instead which workloads Reloader and wave restart, in all\n" +
 			"namespaces or that of -n, which flags Reloader has, and what would differ with\n" +
 			"configstamp. It may be used before configstamp is installed.",
 		Example: "  kubectl configstamp doctor\n" +
@@ -124,7 +124,7 @@ func (p *plugin) doctorCommand() *cobra.Command {
 	}
 	command.Flags().StringVarP(&d.output, "output", "o", "", "how to print: json")
 	complete(command, "output", "json")
-	command.Flags().BoolVar(&d.migrates, "migrate", false, "say what would differ for workloads of Reloader and wave")
+	command.Flags().BoolVar(&d.migrates, "migrate", false, "show what would differ for workloads of Reloader and wave")
 	command.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")
 	return command
 }
@@ -159,7 +159,7 @@ func (d *doctor) run(ctx context.Context, all bool) (err error) {
 		return exit{codeWrong, errors.New(wrong + counted(n, "finding", "findings"))}
 	}
 	if len(d.unlooked) > 0 {
-		return exit{codeUnlooked, errors.New("nothing wrong was found, but not everything could be checked")}
+		return exit{codeUnlooked, errors.New("no problem was found, but not everything could be checked")}
 	}
 	return nil
 }

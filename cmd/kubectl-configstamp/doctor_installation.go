@@ -154,9 +154,9 @@ func (d *doctor) whileAway() string {
 	if slices.ContainsFunc(d.mutating, func(w webhookEntry) bool {
 		return w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Fail
 	}) {
-		return "With failurePolicy Fail nobody can create or change workloads that are opted in until it is back."
+		return "With failurePolicy Fail, workloads that are opted in cannot be created or changed until it is back."
 	}
-	return "With failurePolicy Ignore the API server goes on without it: nothing is stamped, and no edit rolls anything out."
+	return "With failurePolicy Ignore, the API server continues without it: nothing is stamped, and no edit rolls anything out."
 }
 
 // expiresSoon is as in the alert ConfigstampCertificateExpiresSoon.
@@ -168,7 +168,7 @@ func (d *doctor) certificate(context.Context) error {
 		d.authority(isError, &d.mutating[i], d.whileAway())
 	}
 	for i := range d.validating {
-		d.authority(isWarning, &d.validating[i], "Users who edit a ConfigMap or Secret are not warned of what rolls out.")
+		d.authority(isWarning, &d.validating[i], "Users who edit a ConfigMap or Secret get no warning about what rolls out.")
 	}
 	return d.unlisted
 }

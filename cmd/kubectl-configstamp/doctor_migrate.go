@@ -272,7 +272,7 @@ func (d *doctor) restarted(w *checkedWorkload, restarts bool) bool {
 	}
 	switch of := strings.Join(products, " and "); {
 	case restarts && products == nil:
-		d.say("auto-reload-all", isNote, w, "restarted by Reloader's --auto-reload-all alone; configstamp needs optIn: all", "")
+		d.say("auto-reload-all", isNote, w, "restarted only because of Reloader's --auto-reload-all; configstamp needs optIn: all", "")
 	case restarts:
 		d.say("annotations", isNote, w, "annotated for "+of+"; configstamp reads these annotations", "")
 	case products != nil:

@@ -232,7 +232,7 @@ func (d *doctor) pauseOf(o *configured) {
 	switch {
 	case note != nil && !note.Stands(o.annotations):
 		if wrote, _ := pauseIn(note.Wrote); !over(wrote) {
-			text := "the pause" + note.Words() + " was taken back: " + pauseKey + " is missing"
+			text := "the pause" + note.Words() + " was removed: " + pauseKey + " is missing"
 			if set {
 				text = strings.TrimSuffix(text, "missing") + "\"" + value + "\" now"
 			}
@@ -242,7 +242,7 @@ func (d *doctor) pauseOf(o *configured) {
 		if note != nil {
 			remedy = "kubectl configstamp unpause {of}"
 		}
-		d.find(isNote, o.namespace, o.about, "the pause ended at "+at(pause.Until)+", and holds nothing any more; it overrules a pause of what is around it, as false does", remedy)
+		d.find(isNote, o.namespace, o.about, "the pause ended at "+at(pause.Until)+", and holds nothing now; like false, it overrides a pause of its Namespace or of the cluster", remedy)
 	}
 }
 

@@ -73,7 +73,7 @@ func (p *plugin) dryRunOf(ctx context.Context, wanted *target) error {
 	case err != nil:
 		return fmt.Errorf("dry run: %w", err)
 	case len(warnings) == 0:
-		about += ": no warning, so nothing restarts, or configstamp does not warn you of such edits there"
+		about += ": no warning, so nothing restarts, or configstamp does not warn you about such edits there"
 	}
 	paragraph(p.Out, "", about)
 	for _, warning := range warnings {

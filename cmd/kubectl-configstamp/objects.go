@@ -115,7 +115,7 @@ func (t *target) refused(err error) error {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot patch resource "): // else a policy denies it
 		return fmt.Errorf("%s: you have no right to change it: %w", t.place(), err)
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("%s: it was changed meanwhile, so nothing was written; try again: %w", t.place(), err)
+		return fmt.Errorf("%s: it was changed in the meantime, so nothing was written; try again: %w", t.place(), err)
 	}
 	return fmt.Errorf("%s: %w", t.place(), err)
 }

@@ -32,7 +32,7 @@ const (
 // cluster's settings. It prints at once what became of an object.
 func (p *plugin) orderCommand(command *cobra.Command, do func(ctx context.Context, o *task, args []string) error) *cobra.Command {
 	var dryRun string
-	command.Flags().StringVar(&dryRun, "dry-run", noDryRun, "none; client: only say what would be written; server: the API server tries the write and does not store it")
+	command.Flags().StringVar(&dryRun, "dry-run", noDryRun, "none; client: only print what would be written; server: the API server tries the write and does not store it")
 	complete(command, "dry-run", noDryRun, clientDryRun, serverDryRun)
 	return p.taskCommand(command, func(ctx context.Context, o *task, args []string) error {
 		if o.dryRun = dryRun; !slices.Contains([]string{noDryRun, clientDryRun, serverDryRun}, dryRun) {

@@ -29,7 +29,7 @@ func (t *target) ask(ctx context.Context) (after *target, answer outcome, err er
 		return nil, refusedDryRun(t.Namespace, err), err
 	}
 	if answer = outcomeIn(warnings); answer.Code == reason.NoOutcome {
-		answer.Sentence = "the webhook said nothing: it is stopped, or cannot be reached, or does not serve this workload"
+		answer.Sentence = "the webhook gave no answer: it is stopped, cannot be reached, or does not serve this workload"
 	}
 	return after, answer, nil
 }

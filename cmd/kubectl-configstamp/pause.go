@@ -26,16 +26,15 @@ func (p *plugin) pauseCommand() *cobra.Command {
 		Use:   "pause WORKLOAD|namespace/NAME",
 		Short: "Hold the rollouts of one workload, of a namespace, or everywhere",
 		Long: "Holds the rollouts that configstamp would begin. It writes configstamp.dev/pause on\n" +
-			"the workload or the Namespace, and notes beside it who paused, and why. What changes\n" +
-			"in the meantime rolls once, when the pause ends. unpause restores what the\n" +
-			"annotation said before.\n\n" +
+			"the workload or the Namespace, and records who paused, and why. What changes\n" +
+			"in the meantime rolls once, when the pause ends. unpause restores the\n" +
+			"previous value of the annotation.\n\n" +
 			"Rollouts that are under way continue. A changed template (kubectl apply, set image,\n" +
 			"rollout restart) still rolls, and so do kubectl configstamp roll, and workloads of\n" +
-			"the Namespace with a configstamp.dev/pause of their own that says otherwise. In an\n" +
-			"incident pause the Namespace: kubectl rollout undo restores a Deployment's own\n" +
-			"annotations too.\n\n" +
-			"A tool that applies configstamp.dev/pause itself, such as Flux or Argo CD, takes the\n" +
-			"pause back at its next sync: a warning names the tool, so that you can pause there.",
+			"the Namespace whose own configstamp.dev/pause says otherwise. In an incident, pause\n" +
+			"the Namespace: kubectl rollout undo restores a Deployment's own annotations too.\n\n" +
+			"A tool that applies configstamp.dev/pause itself, such as Flux or Argo CD, ends the\n" +
+			"pause at its next sync: a warning names the tool, so that you can pause there.",
 		Example: "  kubectl configstamp pause namespace/shop --for 2h --reason INC-42\n" +
 			"  kubectl configstamp pause deployment/web-app\n" +
 			"  kubectl configstamp pause -A --reason INC-42 --dry-run=server",
@@ -126,9 +125,9 @@ func (p *plugin) unpauseCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "unpause WORKLOAD|namespace/NAME",
 		Short: "End a pause that the command pause began",
-		Long: "Removes what kubectl configstamp pause wrote, and restores what the annotation said\n" +
-			"before. Pauses that were written in another way stay, and are listed. What changed\n" +
-			"in the meantime then rolls, in steps.",
+		Long: "Removes what kubectl configstamp pause wrote, and restores the previous value of the\n" +
+			"annotation. Pauses that were written in another way stay, and are listed. What\n" +
+			"changed in the meantime then rolls, in steps.",
 		Example: "  kubectl configstamp unpause namespace/shop\n" +
 			"  kubectl configstamp unpause deployment/web-app\n" +
 			"  kubectl configstamp unpause -A",

@@ -13,7 +13,7 @@ func (p *plugin) restoreCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "restore SOURCE",
 		Short: "Write the content of a snapshot back into its ConfigMap",
-		Long: "Writes old content back into a ConfigMap, as an edit of yours: the workloads that\n" +
+		Long: "Writes old content back into a ConfigMap, as your own edit: the workloads that\n" +
 			"have other content roll out, in steps. The ConfigMap keeps its own labels and\n" +
 			"annotations. kubectl configstamp snapshots lists the snapshots. If Git or Helm owns\n" +
 			"the ConfigMap, change it there.",

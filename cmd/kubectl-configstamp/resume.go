@@ -12,12 +12,12 @@ import (
 func (p *plugin) resumeCommand() *cobra.Command {
 	return p.orderCommand(&cobra.Command{
 		Use:   "resume SOURCE",
-		Short: "Let a halted change go on, although a workload failed with it",
-		Long: "Lets a halted change of a ConfigMap or Secret go on: failures until now no longer\n" +
+		Short: "Continue a halted change, although a workload failed with it",
+		Long: "Continues a halted change of a ConfigMap or Secret: failures until now no longer\n" +
 			"count. The command writes configstamp.dev/resume on the source, with the API\n" +
 			"server's time. The halted workloads then roll, in steps. The next failure halts them\n" +
 			"again. If you put the old content back, or fix it, you need no resume: the\n" +
-			"workloads go on by themselves.",
+			"workloads continue by themselves.",
 		Example: "  kubectl configstamp resume configmap/payment-api-config\n" +
 			"  kubectl configstamp resume secret/db -n shop --dry-run=server",
 		Args: cobra.RangeArgs(1, 2),

@@ -25,7 +25,7 @@ func (p *plugin) rollCommand() *cobra.Command {
 		Long: "Rolls one workload now, if it is out of date. It does not wait for its turn, and is\n" +
 			"not held by pause, window, min-interval or a halt. If nothing has changed, nothing\n" +
 			"rolls: a dry run finds this out first.\n\n" +
-			"With configstamp.dev/mode=observe this is how a person approves a change: the\n" +
+			"With configstamp.dev/mode=observe, this is how a user approves a change: the\n" +
 			"workload is restarted, as with kubectl rollout restart, and gets the new content.\n\n" +
 			"With --all everything that uses a ConfigMap or Secret rolls now, all at once: after\n" +
 			"a leaked password, for example, once the Secret holds a new one. Workloads that\n" +

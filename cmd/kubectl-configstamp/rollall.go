@@ -140,7 +140,7 @@ func (o *task) listSteps(source checksum.Source, steps []*step, failed []error) 
 // confirm asks a question at the terminal. Anything but yes is an error.
 func (p *plugin) confirm(question string) error {
 	if !p.isTerminal(p.In) {
-		return errors.New("nothing was done, as there is no terminal at which to ask: say it again with --yes")
+		return errors.New("nothing was done, as there is no terminal at which to ask: run it again with --yes")
 	}
 	fmt.Fprint(p.ErrOut, question+" [y/N] ")
 	answer, _ := bufio.NewReader(p.In).ReadString('\n') // no answer is none

@@ -99,10 +99,10 @@ func (p *plugin) namespace(all bool) (string, error) {
 func rootCommand(p *plugin) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-configstamp",
-		Short: "Say which workloads use a ConfigMap or Secret, and what is rolling, waiting or held",
-		Long: "kubectl configstamp answers the questions of a person on call: which workloads use\n" +
-			"this ConfigMap, why did this one restart or not, what is under way, what holds it. It\n" +
-			"has only your own rights, and says what you may not look at.",
+		Short: "Show which workloads use a ConfigMap or Secret, and what is rolling, waiting or held",
+		Long: "kubectl configstamp answers on-call questions: which workloads use this ConfigMap,\n" +
+			"why did this one restart or not, what is under way, and what holds it? It has only\n" +
+			"your own rights, and lists what you may not read.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl configstamp"},
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -22,7 +22,7 @@ func pinned(t *testing.T) *fakecluster.Server {
 			object.SetAnnotations(annotations)
 			return nil, unstructured.SetNestedField(object.Object, newStamp, "spec", "template", "metadata", "annotations", stampOfWeb)
 		case object.GetKind() == "Deployment" && manager == "":
-			return []string{"configstamp: undo: configmap/web is back at its content of 2026-11-20T10:00:00Z; its present content is declined until it changes again, or until kubectl configstamp accept"}, nil
+			return []string{"configstamp: undo: configmap/web is back at its earlier content of 2026-11-20T10:00:00Z; its present content is declined until it changes again, or until kubectl configstamp accept"}, nil
 		}
 		return nil, nil
 	}

@@ -28,10 +28,10 @@ func (p *plugin) statusCommand() *cobra.Command {
 	var all, watch bool
 	command := &cobra.Command{
 		Use:   "status [WORKLOAD|SOURCE]",
-		Short: "Say which edits are rolling, held or halted, since when, and what to do next",
+		Short: "Show which edits are rolling, held or halted, since when, and what to do next",
 		Long: "Prints the ConfigRollouts of edits that are not complete, the newest first: which\n" +
 			"workloads are rolling, waiting, held or failed, since when, why, and what to do.\n" +
-			"Of a workload it prints those of its sources, complete or not.\n\n" +
+			"For a workload, it prints those of its sources, complete or not.\n\n" +
 			"configstamp's leader writes these objects, and the role view may read them.",
 		Example: "  kubectl configstamp status\n" +
 			"  kubectl configstamp status -A --watch\n" +

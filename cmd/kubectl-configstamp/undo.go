@@ -20,7 +20,7 @@ func (p *plugin) undoCommand() *cobra.Command {
 	var number int64
 	command := &cobra.Command{
 		Use:   "undo WORKLOAD",
-		Short: "Bring a workload back to an earlier revision, with the content of then",
+		Short: "Bring a workload back to an earlier revision, with its content",
 		Long: "Brings a workload back to one of its revisions, as kubectl rollout undo does.\n" +
 			"Where pods are pinned to snapshots (configstamp.dev/pin), ConfigMaps go back to\n" +
 			"the content of that revision as well; the warnings say which ones do. configstamp\n" +
@@ -158,9 +158,9 @@ func (o *task) revisions(selector string, kinds ...*workload.Kind) (of map[types
 func (p *plugin) acceptCommand() *cobra.Command {
 	return p.orderCommand(&cobra.Command{
 		Use:   "accept WORKLOAD",
-		Short: "Take content after all that an undo has declined",
-		Long: "Ends what an undo has declined: the workload takes the present content of its\n" +
-			"ConfigMaps and rolls out now. It does not wait for its turn, as with roll.",
+		Short: "Accept content that an undo declined",
+		Long: "Withdraws what an undo declined: the workload takes the present content of its\n" +
+			"ConfigMaps and rolls out now. As with roll, it does not wait for its turn.",
 		Example: "  kubectl configstamp accept deployment/web-app\n" +
 			"  kubectl configstamp accept sts/db -n shop --dry-run=server",
 		Args: cobra.RangeArgs(1, 2),
@@ -194,7 +194,7 @@ func (o *task) accept(ctx context.Context, t *target) error {
 	case after.declines():
 		return fmt.Errorf("%s: the order was sent, and the content is still declined: the webhook did not answer, or could not read the sources in time; try again", t.place())
 	case o.dryRun == noDryRun && after.object().GetGeneration() == t.object().GetGeneration():
-		r.why, r.next = "nothing is declined any more; nothing rolled out yet", "kubectl configstamp why "+t.words()
+		r.why, r.next = "nothing is declined now; nothing has rolled out yet", "kubectl configstamp why "+t.words()
 	}
 	return o.say(r)
 }

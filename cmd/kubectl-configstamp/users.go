@@ -59,14 +59,14 @@ func (p *plugin) usersCommand() *cobra.Command {
 	files := genericclioptions.FileNameFlags{Usage: "manifests of edits: files, directories, URLs, or - for stdin", Filenames: &[]string{}, Recursive: new(bool)}
 	command := &cobra.Command{
 		Use:   "users SOURCE | users -f FILE",
-		Short: "Say which workloads use a ConfigMap or Secret, and what an edit restarts",
+		Short: "Show which workloads use a ConfigMap or Secret, and what an edit restarts",
 		Long: "Lists the workloads of the namespace that use a ConfigMap, Secret or\n" +
 			"SecretProviderClass, how they use it, and what an edit does to each: it restarts,\n" +
 			"or only its later pods get the new content, or nothing happens, and why.\n" +
 			"With -o it prints the workloads that an edit restarts or may restart.\n" +
 			"The role view is enough.\n\n" +
 			"With -f it sends the ConfigMaps and Secrets of manifests to the API server as a dry\n" +
-			"run, and prints the warnings: configstamp warns of edits that restart workloads.\n" +
+			"run, and prints the warnings: configstamp warns about edits that restart workloads.\n" +
 			"That needs the right to write these objects, and writes nothing.",
 		Example: "  kubectl configstamp users configmap/payment-api-config\n" +
 			"  kubectl configstamp users cm/payment-api-config --key LOG_LEVEL -n shop\n" +
@@ -75,7 +75,7 @@ func (p *plugin) usersCommand() *cobra.Command {
 		Args: cobra.MaximumNArgs(2),
 	}
 	files.AddFlags(command.Flags())
-	command.Flags().StringArrayVar(&keys, "key", nil, "say what an edit of this key does; may be repeated")
+	command.Flags().StringArrayVar(&keys, "key", nil, "show what an edit of this key does; may be repeated")
 	return p.taskCommand(command, func(ctx context.Context, o *task, args []string) error {
 		switch options := files.ToOptions(); {
 		case len(options.Filenames) == 0:

@@ -29,19 +29,19 @@ func (p *plugin) waitCommand() *cobra.Command {
 		Long: "Waits until a workload, or every workload for which a ConfigMap or Secret counts,\n" +
 			"has the present content and is rolled out. It follows the source's ConfigRollout. If\n" +
 			"you may patch the workloads, it also asks the webhook, by a dry run. On stderr it\n" +
-			"says what it waits for.\n\n" +
+			"prints what it waits for.\n\n" +
 			"Exit codes: 0 rolled out; 1 an error; 2 a rollout has failed, and the change is\n" +
 			"halted; 3 something holds it for longer than --timeout, such as a pause or a missing\n" +
-			"source; 4 timed out; 5 not known: there is no report, or the webhook gives no answer.",
+			"source; 4 timed out; 5 unknown: there is no report, or the webhook gives no answer.",
 		Example: "  kubectl configstamp wait configmap/payment-api-config --timeout=15m\n" +
 			"  kubectl configstamp wait deployment/web-app -n shop\n" +
 			"  kubectl configstamp wait secret/db -o json",
 		Args: cobra.RangeArgs(1, 2),
 	}
-	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; 0 waits for ever")
+	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; 0 waits forever")
 	return p.taskCommand(command, func(ctx context.Context, o *task, args []string) error {
 		if timeout < 0 {
-			return fmt.Errorf("--timeout=%s: want how long to wait, such as 15m, or 0 for ever", timeout)
+			return fmt.Errorf("--timeout=%s: want how long to wait, such as 15m, or 0 to wait forever", timeout)
 		}
 		w := &waiting{task: o, judge: judge{patience: p.patience}}
 		return w.run(ctx, args, timeout)
@@ -200,7 +200,7 @@ func (w *waiting) lookAtSource(all []*rolloutReport) (finding, error) {
 	return f, nil
 }
 
-const leavesAlone = "configstamp looks after none of the workloads that are waited for"
+const leavesAlone = "configstamp serves none of the workloads that are waited for"
 
 // lookAtWorkload returns how far the edits of its sources are on the workload by their reports, and by its own status.
 func (w *waiting) lookAtWorkload(all []*rolloutReport) (finding, error) {

@@ -158,11 +158,11 @@ func TestWait_ExitCodes(t *testing.T) {
 		"would roll for another one": {otherEdit, "secret/db", 0, 5, "2 of 2 workloads have it"},
 		"edited since":               {editedSince, "configmap/payment-api-config", 4, 5, "timed out after"},
 		"not rolled out":             {status("updatedReplicas", 1), "deployment/in-step --timeout=1m", 4, 5, "1 of 2 pods are new"},
-		"the webhook is stopped":     {func(_ *testing.T, s *fakecluster.Server) { s.Dry = nil }, "secret/db", 5, 5, "the webhook said nothing"},
+		"the webhook is stopped":     {func(_ *testing.T, s *fakecluster.Server) { s.Dry = nil }, "secret/db", 5, 5, "the webhook gave no answer"},
 		"dry runs are refused":       {noDryRuns, "secret/db", 0, 5, "2 of 2 workloads have it"},
 		"no report, in step":         {withoutReport, "secret/db", 0, 5, "in step and rolled out"},
 		"nobody uses it":             {unusedSource, "secret/unused", 0, 0, "no workload uses it"},
-		"leaves it alone":            {answers("opted-out"), "deployment/in-step", 5, 5, "configstamp looks after none"},
+		"leaves it alone":            {answers("opted-out"), "deployment/in-step", 5, 5, "configstamp serves none"},
 		"no such workload":           {nil, "deployment/no-such", 1, 1, "not found"},
 		"a timeout that is none":     {nil, "deployment/in-step --timeout=-1s", 1, 1, "--timeout"},
 	} {

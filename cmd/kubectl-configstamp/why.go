@@ -29,10 +29,10 @@ type whyOf struct {
 func (p *plugin) whyCommand() *cobra.Command {
 	return p.taskCommand(&cobra.Command{
 		Use:   "why WORKLOAD|POD",
-		Short: "Say why a workload or pod restarted, or why it did not",
-		Long: "Says about one workload: the edits of its sources, how far each edit is on this\n" +
-			"workload and what holds it, why each of its revisions was made, and what to do now.\n" +
-			"Given a pod, it says the same about the workload that made the pod. With -o it\n" +
+		Short: "Explain why a workload or pod restarted, or why it did not",
+		Long: "Shows for one workload: the edits of its sources, how far each edit has rolled out\n" +
+			"to it and what holds it, why each of its revisions was made, and what to do now.\n" +
+			"Given a pod, it shows the same for the workload that made the pod. With -o it\n" +
 			"prints the ConfigRollouts of the sources.",
 		Example: "  kubectl configstamp why deployment/web-app\n" +
 			"  kubectl configstamp why pod/web-app-5d4f9-x2x9l\n" +
@@ -116,7 +116,7 @@ func (w *whyOf) printSource(to io.Writer, source checksum.Source) {
 		if _, recorded := w.records.Of(source); !recorded {
 			text = "this workload has no checksum of it"
 		} else if w.missing != nil {
-			text = "what became of its edits is not known"
+			text = "the result of its edits is not known"
 		}
 		paragraph(to, "  ", source.String()+": "+text)
 		return
@@ -172,7 +172,7 @@ func (w *whyOf) next(ctx context.Context) string {
 		case len(entries) > 1 || entries[0].State != report.Held:
 			return r.ready().Message
 		case w.mayPatch(ctx, w.target):
-			return "wait; or, if it should roll now all the same: " + w.release(entries[0])
+			return "wait; or, if it should roll now anyway: " + w.release(entries[0])
 		default:
 			return "wait, or ask a user who may change it to end what holds it"
 		}
@@ -190,7 +190,7 @@ func (w *whyOf) next(ctx context.Context) string {
 	if w.missing != nil {
 		return "not known without ConfigRollouts"
 	}
-	return "nothing; no edit of its sources is on its way to it"
+	return "nothing; no edit of its sources concerns it now"
 }
 
 // failure returns why its pods are refused, as the workload's own status shows it.

@@ -51,7 +51,7 @@ func (s *Space) Warnings() []string {
 	s.heard.mu.Lock()
 	defer s.heard.mu.Unlock()
 	texts := slices.DeleteFunc(s.heard.texts, func(text string) bool {
-		return strings.Contains(text, "could not be found out in time whether pods of this template run already")
+		return strings.Contains(text, "could not check in time whether pods of this template already run")
 	})
 	s.heard.texts = nil
 	return texts

@@ -40,7 +40,7 @@ func TestOurTokenWritesSnapshotsAlone(t *testing.T) {
 	}
 	const notOne, byRoles = "configstamp may create and delete its snapshots, and no other ConfigMap", `" cannot `
 	refused("an ordinary one", create("team-a", "stolen", `"labels":{}`), notOne)
-	refused("a label for others", create("team-a", snapshot, strings.Replace(marks, `"true"`, `"true","grafana_dashboard":"1"`, 1)), "its own label and annotations alone")
+	refused("a label for others", create("team-a", snapshot, strings.Replace(marks, `"true"`, `"true","grafana_dashboard":"1"`, 1)), "just its own label and annotations")
 	refused("another namespace", create("team-c", snapshot, marks), byRoles)
 	refused("an ordinary one is deleted", send(http.MethodDelete, "team-a", "web-message", "application/json", ""), notOne)
 	refused("all are deleted", send(http.MethodDelete, "team-a", "", "application/json", ""), byRoles)

@@ -138,6 +138,6 @@ func Write(w http.ResponseWriter, log klog.Logger, response *admissionv1.Admissi
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	_, err = w.Write(text)
 	if err = errors.Join(err, http.NewResponseController(w).Flush()); err != nil {
-		log.V(1).Info("The API server hung up before the answer", "reason", err.Error())
+		log.V(1).Info("The API server closed the connection before the answer", "reason", err.Error())
 	}
 }

@@ -108,7 +108,7 @@ func (c *Collector) restore(ctx context.Context, namespace string, found *names)
 		}
 		switch err := c.options.Archive.Ensure(ctx, namespace, of[name], name); {
 		case err == nil:
-			klog.FromContext(ctx).Info("Made a snapshot again that somebody deleted", "namespace", namespace, "snapshot", name)
+			klog.FromContext(ctx).Info("Created a deleted snapshot again", "namespace", namespace, "snapshot", name)
 		case errors.Is(err, archive.ErrChanged):
 			c.lost(ctx, namespace, name, of[name], by, found)
 		default:
@@ -141,7 +141,7 @@ func (c *Collector) lost(ctx context.Context, namespace, name string, of checksu
 	c.missed(namespace, name)
 	if c.first(about{namespace: namespace, snapshot: name}) {
 		c.metrics.lost.Inc()
-		klog.FromContext(ctx).Info("A snapshot is gone that objects name, and its source holds something else", "namespace", namespace, "snapshot", name, "objects", len(by))
+		klog.FromContext(ctx).Info("A snapshot in use was deleted, and its source holds other content", "namespace", namespace, "snapshot", name, "objects", len(by))
 	}
 	pods := map[*referrer][]string{} // by what made them
 	for _, u := range by {
@@ -157,9 +157,9 @@ func (c *Collector) lost(ctx context.Context, namespace, name string, of checksu
 		if !c.first(about{namespace, name, u.uid}) {
 			continue
 		}
-		text := fmt.Sprintf("snapshot %s of %s was deleted, and %s holds other content now: new pods start with that", name, of, of)
+		text := fmt.Sprintf("snapshot %s of %s was deleted, and %s now holds other content, with which new pods start", name, of, of)
 		if len(names) > 0 {
-			text += fmt.Sprintf("; containers of %s may fail to start again: delete them, and they come back", list(names))
+			text += fmt.Sprintf("; containers of %s may fail to start again: delete these pods, and they are created again", list(names))
 		}
 		c.options.Tell(&corev1.ObjectReference{APIVersion: u.APIVersion, Kind: u.Kind, Namespace: namespace, Name: u.name, UID: u.uid}, reason.SnapshotLost, text)
 	}
@@ -220,5 +220,5 @@ func (c *Collector) unverified(facts *snapshot.Facts) {
 		what = fmt.Sprintf("%s and %d more are", first, count-1)
 	}
 	c.options.Tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: facts.Namespace, Name: facts.Namespace}, reason.SnapshotsUnverified,
-		what+" labelled as a snapshot of configstamp's, and cannot be verified: made under a key that is lost, or in another cluster, or changed; not used, and never deleted by configstamp")
+		what+" labelled as a snapshot of configstamp, but cannot be verified: made with a lost key, in another cluster, or changed; not used, and never deleted by configstamp")
 }

@@ -21,7 +21,7 @@ func newMetrics(registry prometheus.Registerer) metrics {
 		}, []string{"result"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "configstamp_snapshots_lost_total",
-			Help: "Snapshots in use that were deleted and cannot be made again. Only with --pins.",
+			Help: "Snapshots in use that were deleted and cannot be created again. Only with --pins.",
 		}),
 	}
 	m.collected.WithLabelValues(resultDeleted)

@@ -159,12 +159,12 @@ func TestPeopleAreToldOfWhatIsLost(t *testing.T) {
 		}
 	}
 	slices.Sort(told)
-	const gone = "SnapshotLost: snapshot " + snap + " of configmap/web was deleted, and configmap/web holds other content now: new pods start with that"
+	const gone = "SnapshotLost: snapshot " + snap + " of configmap/web was deleted, and configmap/web now holds other content, with which new pods start"
 	want := []string{
-		"Deployment/app " + gone + "; containers of pods app-1-a, app-1-b may fail to start again: delete them, and they come back",
+		"Deployment/app " + gone + "; containers of pods app-1-a, app-1-b may fail to start again: delete these pods, and they are created again",
 		"Deployment/new " + gone,
-		"Namespace/shop SnapshotsUnverified: " + other + " is labelled as a snapshot of configstamp's, and cannot be verified: made under a key that is lost, or in another cluster, or changed; not used, and never deleted by configstamp",
-		"Pod/lone " + gone + "; containers of pod lone may fail to start again: delete them, and they come back",
+		"Namespace/shop SnapshotsUnverified: " + other + " is labelled as a snapshot of configstamp, but cannot be verified: made with a lost key, in another cluster, or changed; not used, and never deleted by configstamp",
+		"Pod/lone " + gone + "; containers of pod lone may fail to start again: delete these pods, and they are created again",
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))

@@ -110,21 +110,21 @@ add /metadata/annotations/configstamp.dev~1pinned {"configmap/web-message":"SNAP
 replace /spec/containers/0/env/1/valueFrom/configMapKeyRef/name SNAPSHOT
 replace /spec/volumes/0/configMap/name SNAPSHOT
 add /metadata/annotations/configstamp.dev~1pinned {"configmap/web-message":"SNAPSHOT"}`,
-			`configstamp: not-pinned: configmap/web-message: not pinned: a container names key "NEW", which its snapshot lacks; containers that start later read what is there then`},
+			`configstamp: not-pinned: configmap/web-message: not pinned: a container names key "NEW", which its snapshot does not have; containers that start later read its content at that time`},
 		"no snapshot": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *snapshots) { clear(s.held) }, "unpinned", ``,
-			"configstamp: not-pinned: configmap/web-message: not pinned: its snapshot is gone, is not ours, or could not be read in time; containers that start later read what is there then"},
+			"configstamp: not-pinned: configmap/web-message: not pinned: its snapshot is missing, is not configstamp's, or could not be read in time; containers that start later read its content at that time"},
 		"a snapshot that cannot be read": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *snapshots) { s.unread = errors.New("slow") }, "unpinned", ``,
-			"configstamp: not-pinned: configmap/web-message: not pinned: its snapshot is gone, is not ours, or could not be read in time; containers that start later read what is there then"},
+			"configstamp: not-pinned: configmap/web-message: not pinned: its snapshot is missing, is not configstamp's, or could not be read in time; containers that start later read its content at that time"},
 		"a mark that nobody made": {strings.Replace(podMetadata, "  annotations:", "  annotations:\n    configstamp.dev/pinned: made up", 1) + "\nspec: {containers: [{name: web}]}", nil, "pinned", `
 remove /metadata/annotations/configstamp.dev~1pinned -`, ""},
 		"pins that cannot be read": {strings.Replace(podMetadata, "SNAPSHOT startup,live", "secrets", 1) + podSpec, nil, "unpinned", ``,
-			"configstamp: not-pinned: not pinned: reading annotation configstamp.dev/pins: want a snapshot of configmap/web-message and its uses, such as startup,live; containers that start later read what is there then"},
+			"configstamp: not-pinned: not pinned: reading annotation configstamp.dev/pins: want a snapshot of configmap/web-message and its uses, such as startup,live; containers that start later read its content at that time"},
 		"a Pod that no controller owns": {strings.Replace(podMetadata, "controller: true", "controller: false", 1) + podSpec, nil, "not-served", ``, ""},
 		"a Pod without pins":            {strings.Replace(podMetadata, "configstamp.dev/pins", "other", 1) + podSpec, nil, "not-served", ``, ""},
 		"an update":                     {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *snapshots) { r.Operation = admissionv1.Update }, "not-served", ``, ""},
 		"another kind":                  {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *snapshots) { r.Resource.Resource = "services" }, "not-served", ``, ""},
 		"a subresource":                 {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *snapshots) { r.SubResource = "eviction" }, "not-served", ``, ""},
-		"garbage":                       {"[]", nil, "unpinned", ``, "configstamp: not-pinned: not pinned: reading a Pod: it does not have the form of its kind; containers that start later read what is there then"},
+		"garbage":                       {"[]", nil, "unpinned", ``, "configstamp: not-pinned: not pinned: reading a Pod: it does not have the form of its kind; containers that start later read its content at that time"},
 	} {
 		t.Run(about, func(t *testing.T) {
 			pods, store, name := podEntry(t)
@@ -231,7 +231,7 @@ func TestPods_TellTheOwner(t *testing.T) {
 	for range 3 {
 		admit(silent(t), t, pods, podRequest(t, name, podMetadata+podSpec))
 	}
-	want := []string{"ReplicaSet shop/web-app-5d4f u-rs not-pinned: a new Pod: configmap/web-message: not pinned: its snapshot is gone, is not ours, or could not be read in time; containers that start later read what is there then"}
+	want := []string{"ReplicaSet shop/web-app-5d4f u-rs not-pinned: a new Pod: configmap/web-message: not pinned: its snapshot is missing, is not configstamp's, or could not be read in time; containers that start later read its content at that time"}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}

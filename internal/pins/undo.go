@@ -40,7 +40,7 @@ func (p *Pins) Undo(ctx context.Context, u *Update) checksum.Revision {
 		revisions, err = p.Revisions.Of(ctx, u.Old.Kind, u.Namespace, selector, u.Old.UID)
 	}
 	if err != nil {
-		u.Log(ctx).Info("It is not known whether this is an undo; checksums and pins on record stay", "reason", err.Error())
+		u.Log(ctx).Info("Could not determine whether this is an undo; checksums and pins on record stay", "reason", err.Error())
 		return checksum.UndoUnknown
 	}
 	elsewhere := false
@@ -92,7 +92,7 @@ func (p *Pins) Snapshotted(ctx context.Context, u *Update, ring *checksum.Ring) 
 		content, err := p.Snapshots.Content(ctx, u.Namespace, pin.Snapshot, source)
 		switch {
 		case err != nil:
-			u.Log(ctx).Info("A snapshot could not be read; it is not known whether this is an undo", "source", source.String(), "reason", err.Error())
+			u.Log(ctx).Info("A snapshot could not be read, so it is unknown whether this is an undo", "source", source.String(), "reason", err.Error())
 			found = checksum.UndoUnknown
 		case content != nil:
 		case u.Content == nil || !ring.NamesSnapshot(u.Namespace, source, u.Content(source), pin.Snapshot):

@@ -3,13 +3,13 @@ package reason
 // Why a workload that has failed does not go back to its former content: the Text of ReturnImpossible.
 const (
 	UnreturnedSecret     = "a Secret changed too, and the former content may need its old value"
-	UnreturnedUnpinned   = "no snapshot of the former content is named by its pins"
+	UnreturnedUnpinned   = "its pins name no snapshot of the former content"
 	UnreturnedDeclined   = "its former content was declined"
 	UnreturnedTemplate   = "no revision has the same template with other content"
-	UnreturnedLost       = "the snapshot of its former content is gone, or is not ours"
+	UnreturnedLost       = "the snapshot of its former content is missing, or is not configstamp's"
 	UnreturnedReplicated = "the ConfigMap is replicated over several namespaces"
 	UnreturnedUnproven   = "its former content was not proven either"
-	UnreturnedDown       = "it is not known that a pod was available before"
+	UnreturnedDown       = "no pod is known to have been available before"
 	UnreturnedLate       = "it was paused for too long, or the API server or a webhook refused it or gave no answer in time"
 	UnreturnedTried      = "it has gone back from this content before"
 )

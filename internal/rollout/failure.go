@@ -43,24 +43,24 @@ const Mend = "Put the old content back, or fix it: either way it rolls out by it
 // words returns the sentence of a cause, what to do, and the command for that.
 func (c Cause) words() (sentence, advice, command string) {
 	const (
-		permit = "The content is at fault only if it asks for more: a quota, a policy or a webhook refuses the pods. The rollout goes on once they are admitted. To see what refuses them: {command}"
-		wait   = "The content need not be at fault. The change goes on when the pods run, or by configstamp.dev/resume on the source. To see why they do not: {command}"
+		permit = "The content is at fault only if it asks for more: a quota, a policy or a webhook refuses the pods. The rollout continues once they are admitted. To see what refuses them: {command}"
+		wait   = "The content may not be at fault. The change continues when the pods run, or with configstamp.dev/resume on the source. To see why they do not run: {command}"
 	)
 	row := [...][3]string{
 		Declined:    {"", Mend + ". To take the content there too: {command}", "kubectl configstamp accept {ref} -n {namespace}"},
-		Ordered:     {"pod {pod}: {word}", "Put the old content back, or fix it. Then, and also if that is done already, delete the broken pod, as its StatefulSet waits for it: {command}", "kubectl delete pod {pod} -n {namespace}"},
+		Ordered:     {"pod {pod}: {word}", "Put the old content back, or fix it. Then delete the broken pod, because its StatefulSet waits for it (also if the content is already right): {command}", "kubectl delete pod {pod} -n {namespace}"},
 		Crashes:     {"{word}", Mend},
 		Refused:     {"the API server refuses its pods (ReplicaFailure: FailedCreate)", permit, `kubectl get {ref} -n {namespace} -o jsonpath='{.status.conditions[?(@.type=="ReplicaFailure")].message}'`},
-		Ending:      {"pod {pod} has been ending for {word}", "Wait until the pod has ended: the rollout then goes on by itself"},
+		Ending:      {"pod {pod} has been terminating for {word}", "Wait until the pod has terminated: the rollout then continues by itself"},
 		Unscheduled: {"pod {pod} waits for a node ({word})", wait, "kubectl describe pod {pod} -n {namespace}"},
-		Gated: {"pod {pod} is ready but for its readiness gate {word}",
-			"The content need not be at fault: the owner of the condition {word} has to set it. The change goes on then, or by configstamp.dev/resume on the source"},
+		Gated: {"pod {pod} is ready except for its readiness gate {word}",
+			"The content may not be at fault: the owner of the condition {word} must set it. The change continues then, or with configstamp.dev/resume on the source"},
 		Unready:   {"pod {pod} is not ready", Mend},
 		Rejected:  {"a node refused pod {pod}: {word}", wait, "kubectl describe pod {pod} -n {namespace}"},
 		Unstarted: {"the containers of pod {pod} have not started", Mend},
 		Uncreated: {"pods are missing and none is created", permit, "kubectl describe {ref} -n {namespace}"},
-		Outdated: {"its containers may have started while the source held other content, so they show nothing of this one",
-			"The change goes on when its pods have been restarted and are well, or by configstamp.dev/resume on the source: {command}", "kubectl rollout restart {ref} -n {namespace}"},
+		Outdated: {"its containers may have started while the source held other content, so they prove nothing about the present content",
+			"The change continues when its pods have been restarted and are well, or with configstamp.dev/resume on the source: {command}", "kubectl rollout restart {ref} -n {namespace}"},
 		Unexplained: {"", Mend},
 	}[c]
 	return row[0], row[1], row[2]

@@ -78,30 +78,30 @@ func TestFailure_Words(t *testing.T) {
 	kinds := workload.Builtin()
 	deployment, _ := kinds.Find("apps", "deployments")
 	ref := workload.Ref{Kind: deployment, Namespace: "shop", Name: "web"}
-	const verdict = "its controller says ProgressDeadlineExceeded"
+	const verdict = "its controller reports ProgressDeadlineExceeded"
 	for cause, want := range map[Cause]struct{ sentence, advice, command string }{
 		Declined: {"", "Put the old content back, or fix it: either way it rolls out by itself. To take the content there too: kubectl configstamp accept deployment/web -n shop",
 			"kubectl configstamp accept deployment/web -n shop"},
-		Ordered: {"pod web-1: Word; " + verdict, "Put the old content back, or fix it. Then, and also if that is done already, delete the broken pod, as its StatefulSet waits for it: kubectl delete pod web-1 -n shop",
+		Ordered: {"pod web-1: Word; " + verdict, "Put the old content back, or fix it. Then delete the broken pod, because its StatefulSet waits for it (also if the content is already right): kubectl delete pod web-1 -n shop",
 			"kubectl delete pod web-1 -n shop"},
 		Crashes: {"Word; " + verdict, "Put the old content back, or fix it: either way it rolls out by itself", ""},
 		Refused: {"the API server refuses its pods (ReplicaFailure: FailedCreate); " + verdict,
 			"The content is at fault only if it asks for more: a quota, a policy or a webhook refuses the pods. " +
-				`The rollout goes on once they are admitted. To see what refuses them: kubectl get deployment/web -n shop -o jsonpath='{.status.conditions[?(@.type=="ReplicaFailure")].message}'`,
+				`The rollout continues once they are admitted. To see what refuses them: kubectl get deployment/web -n shop -o jsonpath='{.status.conditions[?(@.type=="ReplicaFailure")].message}'`,
 			`kubectl get deployment/web -n shop -o jsonpath='{.status.conditions[?(@.type=="ReplicaFailure")].message}'`},
-		Ending: {"pod web-1 has been ending for Word; " + verdict, "Wait until the pod has ended: the rollout then goes on by itself", ""},
+		Ending: {"pod web-1 has been terminating for Word; " + verdict, "Wait until the pod has terminated: the rollout then continues by itself", ""},
 		Unscheduled: {"pod web-1 waits for a node (Word); " + verdict,
-			"The content need not be at fault. The change goes on when the pods run, or by configstamp.dev/resume on the source. To see why they do not: kubectl describe pod web-1 -n shop", "kubectl describe pod web-1 -n shop"},
-		Gated: {"pod web-1 is ready but for its readiness gate Word; " + verdict,
-			"The content need not be at fault: the owner of the condition Word has to set it. The change goes on then, or by configstamp.dev/resume on the source", ""},
+			"The content may not be at fault. The change continues when the pods run, or with configstamp.dev/resume on the source. To see why they do not run: kubectl describe pod web-1 -n shop", "kubectl describe pod web-1 -n shop"},
+		Gated: {"pod web-1 is ready except for its readiness gate Word; " + verdict,
+			"The content may not be at fault: the owner of the condition Word must set it. The change continues then, or with configstamp.dev/resume on the source", ""},
 		Unready: {"pod web-1 is not ready; " + verdict, "Put the old content back, or fix it: either way it rolls out by itself", ""},
 		Rejected: {"a node refused pod web-1: Word; " + verdict,
-			"The content need not be at fault. The change goes on when the pods run, or by configstamp.dev/resume on the source. To see why they do not: kubectl describe pod web-1 -n shop", "kubectl describe pod web-1 -n shop"},
+			"The content may not be at fault. The change continues when the pods run, or with configstamp.dev/resume on the source. To see why they do not run: kubectl describe pod web-1 -n shop", "kubectl describe pod web-1 -n shop"},
 		Unstarted: {"the containers of pod web-1 have not started; " + verdict, "Put the old content back, or fix it: either way it rolls out by itself", ""},
 		Uncreated: {"pods are missing and none is created; " + verdict, "The content is at fault only if it asks for more: a quota, a policy or a webhook refuses the pods. " +
-			"The rollout goes on once they are admitted. To see what refuses them: kubectl describe deployment/web -n shop", "kubectl describe deployment/web -n shop"},
-		Outdated: {"its containers may have started while the source held other content, so they show nothing of this one; " + verdict,
-			"The change goes on when its pods have been restarted and are well, or by configstamp.dev/resume on the source: kubectl rollout restart deployment/web -n shop", "kubectl rollout restart deployment/web -n shop"},
+			"The rollout continues once they are admitted. To see what refuses them: kubectl describe deployment/web -n shop", "kubectl describe deployment/web -n shop"},
+		Outdated: {"its containers may have started while the source held other content, so they prove nothing about the present content; " + verdict,
+			"The change continues when its pods have been restarted and are well, or with configstamp.dev/resume on the source: kubectl rollout restart deployment/web -n shop", "kubectl rollout restart deployment/web -n shop"},
 		Unexplained: {verdict, "Put the old content back, or fix it: either way it rolls out by itself", ""},
 	} {
 		its := Failure{Cause: cause, Pod: "web-1", Word: "Word", Verdict: verdict}

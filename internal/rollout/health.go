@@ -229,7 +229,7 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) judgement {
 	case trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline:
 		return judgement{state: Failed, why: f.fails(trouble, "", now)}
 	case t.givenUp(status) && !rolledOut:
-		return judgement{state: Failed, why: f.fails("", "its controller says "+cmp.Or(status.Why, "that it has failed"), now)}
+		return judgement{state: Failed, why: f.fails("", "its controller reports "+cmp.Or(status.Why, "that it has failed"), now)}
 	}
 	if len(pods) == 0 && f.Pods.Access == Seen && !stands {
 		up = false // none has been made yet; a canary may stand before its first
@@ -274,7 +274,7 @@ func (t *trial) asBefore(status *workload.Status, pods []workload.Pod, waiting i
 func (t *trial) stuck(f *Facts, limits *Limits, now time.Time) judgement {
 	stands, carried := now.Sub(latest(t.health.progressed, t.health.lastWell)), now.Sub(t.began)
 	if now.Sub(t.unproven) >= longestTrial*limits.RolloutDeadline+t.health.soak && now.Sub(t.health.progressed) >= limits.RolloutDeadline && !t.standing && !t.failed {
-		return judgement{state: Failed, why: f.fails("", fmt.Sprintf("it has been well now and then for %s, but never for %s", now.Sub(t.unproven).Round(time.Second), t.health.soak), now)}
+		return judgement{state: Failed, why: f.fails("", fmt.Sprintf("it has been well only intermittently for %s, and never for %s at a time", now.Sub(t.unproven).Round(time.Second), t.health.soak), now)}
 	}
 	if stands < limits.RolloutDeadline || carried < limits.CrashDeadline || t.failed || !t.health.well.IsZero() {
 		return judgement{state: OnTrial}

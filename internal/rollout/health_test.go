@@ -103,7 +103,7 @@ func TestHealth(t *testing.T) {
 				slow := old
 				slow.Name, slow.Deleting, slow.Ending, slow.Grace = "web-1", true, at(10), time.Hour
 				return now{rolling, []workload.Pod{slow}}
-			}, want: Failed, when: 300, why: "pod web-1 has been ending for 4m50s, and may for 1h0m0s; it has made no progress for 5m0s",
+			}, want: Failed, when: 300, why: "pod web-1 has been terminating for 4m50s, and may for 1h0m0s; it has made no progress for 5m0s",
 		},
 		"but not those that never become ready": {
 			then: func(int) now {
@@ -151,7 +151,7 @@ func TestHealth(t *testing.T) {
 					return now{rolling, []workload.Pod{up(0), crashing}}
 				}
 				return now{workload.Status{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", FailedAt: at(200)}, []workload.Pod{up(0), crashing}}
-			}, want: Failed, when: 200, why: "pod new: container app: CrashLoopBackOff; its controller says ProgressDeadlineExceeded",
+			}, want: Failed, when: 200, why: "pod new: container app: CrashLoopBackOff; its controller reports ProgressDeadlineExceeded",
 		},
 		"a deadline of its own that is longer does not count": {
 			then: func(int) now { return now{rolling, []workload.Pod{up(0), crashing}} }, want: Failed, when: 300, why: "pod new: container app: CrashLoopBackOff; it has made no progress for 5m0s",
@@ -162,7 +162,7 @@ func TestHealth(t *testing.T) {
 					return now{workload.Status{Phase: workload.Suspended, Updated: 1, Available: 2, Missing: 1, Deadline: true}, []workload.Pod{up(0)}}
 				}
 				return now{workload.Status{Phase: workload.Failed, Why: "Degraded"}, []workload.Pod{up(0)}}
-			}, want: Failed, when: 900, why: "its controller says Degraded",
+			}, want: Failed, when: 900, why: "its controller reports Degraded",
 		},
 		"one that crashes at a pause of its own has failed": {
 			then: func(s int) now {
@@ -336,7 +336,7 @@ func TestHealth(t *testing.T) {
 			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), starting}} }, level: 3, want: Failed, when: 300, why: "the containers of pod new have not started; it has made no progress for 5m0s",
 		},
 		"nor are as many of which one is in trouble": {
-			then: func(int) now { return now{fell, []workload.Pod{up(0), up(0), crashing}} }, level: 2, want: Failed, when: 0, why: "pod new: container app: CrashLoopBackOff; its controller says ProgressDeadlineExceeded",
+			then: func(int) now { return now{fell, []workload.Pod{up(0), up(0), crashing}} }, level: 2, want: Failed, when: 0, why: "pod new: container app: CrashLoopBackOff; its controller reports ProgressDeadlineExceeded",
 		},
 		"nor some of the revision before": {
 			then: func(int) now {

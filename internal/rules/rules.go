@@ -47,9 +47,9 @@ type Rules struct {
 func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.Namespaces, "namespaces", nil, "serve only these namespaces, all opted in, without rights elsewhere; empty: all, opted in as --opt-in says")
 	flags.StringVar((*string)(&f.OptIn), "opt-in", string(checksum.OptInLabelled), "which namespaces are opted in: labelled: those with the label "+checksum.InjectLabel+"="+checksum.InjectEnabled+"; "+
-		"all: those without the label "+checksum.InjectLabel+"="+checksum.InjectDisabled+", except "+strings.Join(checksum.OptInAll.Excluded(), " and ")+"; not with --namespaces; the webhook configuration has to match")
-	flags.StringSliceVar(&f.sources, "sources", []string{"configmaps", "secrets"}, "what counts; with configmaps alone, configstamp needs no right to read Secrets but its own, and Secrets restart nothing")
-	flags.StringSliceVar(&f.Excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces that are never served, beside configstamp's own; ignored with --namespaces; the webhook configuration has to match")
+		"all: those without the label "+checksum.InjectLabel+"="+checksum.InjectDisabled+", except "+strings.Join(checksum.OptInAll.Excluded(), " and ")+"; not with --namespaces; the webhook configuration must match")
+	flags.StringSliceVar(&f.sources, "sources", []string{"configmaps", "secrets"}, "what counts; with only configmaps, configstamp needs no right to read other Secrets than its own, and Secrets restart nothing")
+	flags.StringSliceVar(&f.Excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces that are never served, in addition to configstamp's own; ignored with --namespaces; the webhook configuration must match")
 	flags.StringSliceVar(&f.ignored, "ignore-sources", []string{"configmap/kube-root-ca.crt", "configmap/openshift-service-ca.crt"}, "sources that never count, in any namespace")
 	f.settings = map[string]*string{}
 	for _, setting := range checksum.Settings() {
@@ -59,9 +59,9 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 			f.settings[setting.Name()] = flags.String(setting.Name(), "", strings.ReplaceAll(usage, "`", ""))
 		}
 	}
-	flags.StringSliceVar(&f.dialects, "dialects", nil, "products whose annotations count too, and opt in: reloader, wave; needs the webhook entry dialects.configstamp.dev")
+	flags.StringSliceVar(&f.dialects, "dialects", nil, "other products whose annotations count and opt in: reloader, wave; needs the webhook entry dialects.configstamp.dev")
 	flags.StringArrayVar(&f.workloads, "workload", nil, "custom kind with a pod template, as group/version/resource=path.to.template[,rollout=Condition]; the condition is True when a rollout is healthy, False when it has failed; may be repeated")
-	flags.BoolVar(&f.SecretProviderClasses, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report")
+	flags.BoolVar(&f.SecretProviderClasses, "secret-provider-classes", false, "also count SecretProviderClasses (Secrets Store CSI driver), by the versions that their pods report")
 	flags.BoolVar(&f.Pins, "pins", false, "let workloads pin (configstamp.dev/pin): their pods start with the content of their stamps; "+
 		"needs the rights to create and delete ConfigMaps and to list Jobs, and the webhook entry pins.configstamp.dev")
 }

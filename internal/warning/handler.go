@@ -97,6 +97,6 @@ func (h *handler) judge(ctx context.Context, request *admissionv1.AdmissionReque
 	if said = (answer{warned, sentences(edit, &foreseen)}); len(said.warnings) == 0 {
 		said.result = quiet
 	}
-	log.V(2).Info("Looked at an edit", "result", said.result)
+	log.V(2).Info("Reviewed an edit", "result", said.result)
 	return said
 }

@@ -41,11 +41,11 @@ func sentences(edit *impact.Edit, answer *impact.Answer) (all []string) {
 	}
 	needy, pinned, lost := whoNeeds(edit, answer)
 	add(needy, "without "+lost+" no new pod of {who} can start")
-	add(pinned, "{who} stay{s} at what is pinned, new pods too while pins are on; without "+lost+" nothing rolls out")
+	add(pinned, "{who} keep{s} the pinned content, new pods too while pins are on; without "+lost+" nothing rolls out")
 	now, later, unseen := timed(answer)
 	if edit.Is == nil && edit.Immutable {
-		add(slices.Concat(needy, now, unseen), "made again with other content, an immutable "+string(edit.At.Source.Kind)+
-			" is not read by nodes that run pods of {who}: give the new one another name, or scale them to zero first")
+		add(slices.Concat(needy, now, unseen), "if it is created again with other content, an immutable "+string(edit.At.Source.Kind)+
+			" is not read by nodes that run pods of {who}: give the new one another name, or first scale them to zero")
 	}
 	add(now, this+" rolls out {who}"+first(answer.First, len(now)))
 	add(interrupted(answer), "{who} will be unavailable meanwhile: the strategy replaces all pods at once")
@@ -57,7 +57,7 @@ func sentences(edit *impact.Edit, answer *impact.Answer) (all []string) {
 		return staying(answer, func(s *impact.Stay) bool { return s.Would && slices.Contains(why, s.Why) })
 	}
 	add(would(reason.ObserveMode), "{who} would roll out, but the mode is observe")
-	add(would(reason.Paused), "{who} roll{s} out when somebody removes configstamp.dev/pause")
+	add(would(reason.Paused), "{who} roll{s} out when configstamp.dev/pause is removed")
 	add(would(reason.UnreadableSetting), "{who} roll{s} out when a setting that cannot be read is fixed")
 	add(would(reason.MissingSource, reason.MissingKey), "{who} roll{s} out when everything else that new pods need exists")
 	add(would(reason.Halted), "{who} wait{s}, because an undo of another workload declined this content")

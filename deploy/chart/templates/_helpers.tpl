@@ -141,7 +141,7 @@ optedIn for those that are opted in, else for the others.
 {{- end }}
 {{- end }}
 
-{{/* Whether anybody is told of the impact of an edit; "" is no. Values of an earlier chart (--reuse-values) have none of it. */}}
+{{/* Whether there are impact warnings; "" is no. Values of an earlier chart (--reuse-values) have none of it. */}}
 {{- define "configstamp.impact" -}}
 {{- if or (.Values.impact).configMaps (.Values.impact).secrets }}on{{ end -}}
 {{- end }}

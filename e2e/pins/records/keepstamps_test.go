@@ -54,7 +54,7 @@ func TestKeepStamps(t *testing.T) {
 	s.Edit(source, "MESSAGE", "a mistake")
 	s.WantRolls(before, rolls{web: 1})
 	before = s.Counts()
-	wantSaid(t, s.Kubectl("rollout", "undo", web), "configmap/web-message is back at its content of 20")
+	wantSaid(t, s.Kubectl("rollout", "undo", web), "configmap/web-message is back at its earlier content of 20")
 	s.WantRollsBack(before, rolls{web: 1})
 	stopWebhooks()
 	before = s.Counts()

@@ -65,7 +65,7 @@ func TestPlugin(t *testing.T) {
 	want(ask("snapshots", source), was, is, web+" revision 1", "statefulset/db revision 1", "daemonset/agent revision 1")
 	before = s.Counts()
 	for name := range all {
-		want(ask("undo", name), "undone", "configmap/web-message is back at its content of 20")
+		want(ask("undo", name), "undone", "configmap/web-message is back at its earlier content of 20")
 	}
 	s.WantRollsBack(before, all)
 	for name := range all {

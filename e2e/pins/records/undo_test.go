@@ -21,7 +21,7 @@ func undone(t *testing.T) (s *harness.Space, was string) {
 	s.Edit(source, "MESSAGE", "a mistake")
 	s.WantRolls(before, rolls{web: 1})
 	before = s.Counts()
-	wantSaid(t, s.Kubectl("rollout", "undo", web), "configmap/web-message is back at its content of 20", "kubectl configstamp accept")
+	wantSaid(t, s.Kubectl("rollout", "undo", web), "configmap/web-message is back at its earlier content of 20", "kubectl configstamp accept")
 	s.WantRollsBack(before, rolls{web: 1})
 	wantPinnedTo(t, s, was)
 	wantDeclined(t, s, true)
@@ -78,7 +78,7 @@ func TestUndo_EndsWithANewImage(t *testing.T) {
 	t.Parallel()
 	s, was := undone(t)
 	before := s.Counts()
-	wantSaid(t, s.Kubectl("set", "image", web, "app=registry.example/app:2"), "configmap/web-message: its present content, which an undo declined, is taken now")
+	wantSaid(t, s.Kubectl("set", "image", web, "app=registry.example/app:2"), "configmap/web-message: the workload takes its present content, which an undo had declined")
 	s.WantRolls(before, rolls{web: 1})
 	wantDeclined(t, s, false)
 	if name := wantPin(t, s, web); name == was {
@@ -111,10 +111,10 @@ func TestUndo_DryRun(t *testing.T) {
 	s.Edit(source, "MESSAGE", "a mistake")
 	s.WantRolls(before, rolls{web: 1})
 	before = s.Counts()
-	wantSaid(t, s.Kubectl("rollout", "undo", web, "--dry-run=server"), "configmap/web-message is back at its content of 20")
+	wantSaid(t, s.Kubectl("rollout", "undo", web, "--dry-run=server"), "configmap/web-message is back at its earlier content of 20")
 	s.Unchanged(before)
 	wantDeclined(t, s, false)
-	wantSaid(t, s.Kubectl("rollout", "undo", web), "configmap/web-message is back at its content of 20")
+	wantSaid(t, s.Kubectl("rollout", "undo", web), "configmap/web-message is back at its earlier content of 20")
 	s.WantRollsBack(before, rolls{web: 1})
 }
 
@@ -134,7 +134,7 @@ func TestUndo_OfAnImageWhileHeld(t *testing.T) {
 	s.Edit(source, "MESSAGE", "a mistake")
 	before = s.Counts()
 	s.Quiet()
-	wantSaid(t, s.Kubectl("rollout", "undo", web), "configmap/web-message is back at its content of 20")
+	wantSaid(t, s.Kubectl("rollout", "undo", web), "configmap/web-message is back at its earlier content of 20")
 	s.WantRollsBack(before, rolls{web: 1})
 	wantPinnedTo(t, s, was)
 	wantDeclined(t, s, true)
@@ -160,7 +160,7 @@ func TestUndo_WithoutItsSnapshot(t *testing.T) {
 	s.Delete("configmap/" + was)
 	s.Quiet()
 	before := s.Counts()
-	wantSaid(t, s.Kubectl("rollout", "undo", web, "--to-revision=1"), "a snapshot that this revision names is gone")
+	wantSaid(t, s.Kubectl("rollout", "undo", web, "--to-revision=1"), "a snapshot that this revision names is missing")
 	s.Eventually("waiting for the rollout", func() error {
 		if now := s.Counts(); now[web].Rolls == before[web].Rolls {
 			return errors.New("there is none")

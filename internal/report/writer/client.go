@@ -139,7 +139,7 @@ func (c *client) update(ctx context.Context, object *report.ConfigRollout) (vers
 func read(body []byte) (*report.ConfigRollout, error) {
 	object, err := report.Read(body)
 	if err != nil {
-		return nil, errors.New("the API server's answer is no ConfigRollout")
+		return nil, errors.New("the API server's answer is not a ConfigRollout")
 	}
 	return object, nil
 }

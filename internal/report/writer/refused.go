@@ -52,7 +52,7 @@ func (w *Writer) refuse(ctx context.Context, namespace string, err error) {
 	klog.FromContext(ctx).Info("Reports are not written for ten minutes", "namespace", namespace, "reason", err.Error())
 	if w.refused.rest(namespace, w.Clock.Now()) {
 		status := refusal.StatusOf(err)
-		w.Warn("ConfigRollouts are not written, so kubectl get configrollouts may show what is out of date; nothing else depends on them: " + refusal.Words(&status))
+		w.Warn("ConfigRollouts are not written, so kubectl get configrollouts may be out of date; nothing else depends on them: " + refusal.Words(&status))
 	}
 }
 

@@ -204,7 +204,7 @@ func (w *Writer) next(ctx context.Context, from workqueue.TypedInterface[rollout
 }
 
 // errUnknown is returned while the facts are not known.
-var errUnknown = errors.New("it is not known yet how far the workloads are")
+var errUnknown = errors.New("the progress of the workloads is not yet known")
 
 // compare compares one object with the facts. If it says something else, compare writes it, or queues it
 // for a paced write. It returns when to compare it again; zero: when something happens.

@@ -25,12 +25,12 @@ import (
 // as a request that took too long.
 var (
 	ErrQuota     = errors.New("the quota of the namespace has no room for a snapshot")
-	ErrForbidden = errors.New("the API server, or somebody's admission, refuses snapshots in the namespace")
-	ErrForeign   = errors.New("a ConfigMap of the snapshot's name is there, and is no snapshot of ours")
-	ErrChanged   = errors.New("the source does not hold that content any more")
+	ErrForbidden = errors.New("the API server, or an admission webhook or policy, refuses snapshots in the namespace")
+	ErrForeign   = errors.New("a ConfigMap with the snapshot's name exists, and is not a snapshot of configstamp")
+	ErrChanged   = errors.New("the source no longer holds that content")
 )
 
-var errNoKey = errors.New("the digest key is not there yet")
+var errNoKey = errors.New("there is no digest key yet")
 
 // Reason is what an error of Ensure is called in metrics and warnings; nil is SnapshotKnown.
 func Reason(err error) reason.Reason {
