@@ -161,6 +161,9 @@ func (p *Planner) checkBack(t *track, now time.Time, out *Orders) {
 	case RolledBetween(b.as, f.Records):
 		t.back = nil // it has rolled since
 		return
+	case f.Status.Ordered && f.Status.Old: // until its broken pod is deleted, it has not its former content
+		b.well, b.went = time.Time{}, now
+		return
 	case !well:
 		b.well = time.Time{}
 	case b.well.IsZero():

@@ -347,6 +347,27 @@ func TestReturn_FromTwoSources(t *testing.T) {
 	}
 }
 
+// While a StatefulSet waits for its broken pod, the former content cannot have failed to help: that is not said, however
+// long it takes until a person deletes the pod.
+func TestReturn_WaitsForTheBrokenPod(t *testing.T) {
+	w := newWorld(t, 1)
+	w.gives = true
+	db := newApp(statefulSetKind, "shop", "db", "web")
+	db.ordered, db.freed = true, time.Hour
+	w.add(db)
+	w.lead()
+	w.pass(time.Minute)
+	w.edit(web, w.content(crashes))
+	w.pass(50 * time.Minute)
+	if w.undos != 1 || len(w.returned) > 0 {
+		w.errorf("it went back %d times, and of that came %v while its broken pod is there", w.undos, w.returned)
+	}
+	w.pass(20 * time.Minute)
+	if w.returned[reason.ContentReturned] != 1 || len(w.returned) != 1 {
+		w.errorf("of its return came %v", w.returned)
+	}
+}
+
 // A workload fails after a release, with content that it had before. A new leader reads that off its revisions, and does
 // not say that the content is bad.
 func TestReturn_NotFromARelease(t *testing.T) {
