@@ -35,6 +35,35 @@ func TestWhy_AdviceIsForWhatTheUserMayDo(t *testing.T) {
 	golden(t, "why-not-served-edit", incident(t), "why", "deployment/mislabelled")
 }
 
+// No order rolls a workload while something that it requires is missing, or a setting cannot be read. So no order is
+// proposed, but what has to be put right.
+func TestWhy_NoOrderHelps(t *testing.T) {
+	held := "reason: pause, message: configstamp.dev/pause holds it"
+	for why, message := range map[string]string{
+		"missing-source":     "secret/db does not exist",
+		"missing-key":        "secret/db key password does not exist",
+		"unreadable-setting": "configstamp.dev/window cannot be read",
+	} {
+		server := incident(t)
+		server.Apply(t, strings.Replace(firstReport(t), held, "reason: "+why+", message: "+message, 1))
+		out, _, _ := run(t, server, "why", "deployment/paused")
+		if !strings.Contains(out, "\nNext: put right what holds it: "+message+"\n") {
+			t.Errorf("%s: it says\n%s", why, out)
+		}
+	}
+}
+
+// A workload that has failed and has gone back to its former content waits for a fix, and not for its order to take the
+// content that has failed.
+func TestWhy_AfterAReturn(t *testing.T) {
+	server := incident(t)
+	server.Apply(t, strings.Replace(firstReport(t), "reason: pause, message: configstamp.dev/pause holds it", "reason: declined-kept, message: its own return declined its present content", 1))
+	out, _, _ := run(t, server, "why", "deployment/paused")
+	if text := strings.Join(strings.Fields(out), " "); !strings.Contains(text, "Next: Deployment failed has failed with it: container api: CrashLoopBackOff. Put the old content back, or fix it") {
+		t.Errorf("it says\n%s", out)
+	}
+}
+
 // If the API server refuses its pods, no other content helps, whatever the report advises.
 func TestWhy_RefusedPods(t *testing.T) {
 	server := incident(t)
