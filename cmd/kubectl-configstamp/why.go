@@ -230,7 +230,7 @@ func (w *whyOf) printRevisions(to io.Writer) {
 		switch {
 		case i+1 == len(w.revisions):
 		case r.Created.Before(w.revisions[i+1].Created):
-			because = "an undo, or its own return, brought it back"
+			because = "an older revision came back: by old content that was put back, an undo, or its own return"
 		default:
 			because = becauseOf(r, w.revisions[i+1], w.reports)
 		}

@@ -64,6 +64,18 @@ func TestWhy_AfterAReturn(t *testing.T) {
 	}
 }
 
+// Content that is put back has its old revision again. That need not be an undo.
+func TestWhy_ARevisionComesBack(t *testing.T) {
+	made := func(n int64, minute int) *revision {
+		return &revision{Revision: &workload.Revision{Number: n, Created: minutes(minute)}}
+	}
+	var out strings.Builder
+	(&whyOf{revisions: []*revision{made(3, -60), made(2, -30)}}).printRevisions(&out)
+	if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, "an older revision came back: by old content that was put back, an undo, or its own return") {
+		t.Errorf("it says\n%s", out.String())
+	}
+}
+
 // If the API server refuses its pods, no other content helps, whatever the report advises.
 func TestWhy_RefusedPods(t *testing.T) {
 	server := incident(t)
