@@ -104,7 +104,9 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 // findBack finds the revision to which a workload that has failed goes back.
 func (h *Handler) findBack(ctx context.Context, f *facts, u *pins.Update) {
 	switch {
-	case !u.Old.Kind.KeepsRevisions() || !f.Policy.Pin || h.Pins == nil:
+	case !u.Old.Kind.KeepsRevisions():
+		f.NoReturn = reason.UnreturnedKind
+	case !f.Policy.Pin || h.Pins == nil:
 		f.NoReturn = reason.UnreturnedUnpinned
 	default:
 		f.Back, f.NoReturn, f.unreadable = h.Pins.Return(ctx, u)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -169,8 +170,11 @@ func (w *whyOf) next(ctx context.Context) string {
 		entries, _ := entriesFor(&r.Status, w.name())
 		switch {
 		case len(entries) == 0, len(entries) > 1 && r.ready().Status == metav1.ConditionTrue, len(entries) == 1 && entries[0].State == report.Done:
-		case len(entries) > 1 || entries[0].State != report.Held:
+		case len(entries) > 1 || entries[0].State != report.Held,
+			entries[0].Reason == reason.DeclinedKept.String() && r.ready().Reason == string(report.Halted): // the fix comes first
 			return r.ready().Message
+		case slices.Contains(noOrder, entries[0].Reason):
+			return "put right what holds it: " + cmp.Or(entries[0].Message, r.ready().Message)
 		case w.mayPatch(ctx, w.target):
 			return "wait; or, if it should roll now anyway: " + w.release(entries[0])
 		default:
@@ -192,6 +196,9 @@ func (w *whyOf) next(ctx context.Context) string {
 	}
 	return "nothing; no edit of its sources concerns it now"
 }
+
+// noOrder are the reasons in spite of which no order rolls a workload: it would break.
+var noOrder = []string{reason.MissingSource.String(), reason.MissingKey.String(), reason.UnreadableSetting.String()}
 
 // failure returns why its pods are refused, as the workload's own status shows it.
 func (w *whyOf) failure() rollout.Failure {
@@ -223,7 +230,7 @@ func (w *whyOf) printRevisions(to io.Writer) {
 		switch {
 		case i+1 == len(w.revisions):
 		case r.Created.Before(w.revisions[i+1].Created):
-			because = "an undo, or its own return, brought it back"
+			because = "an older revision came back: by old content that was put back, an undo, or its own return"
 		default:
 			because = becauseOf(r, w.revisions[i+1], w.reports)
 		}

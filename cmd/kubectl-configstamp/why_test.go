@@ -35,6 +35,47 @@ func TestWhy_AdviceIsForWhatTheUserMayDo(t *testing.T) {
 	golden(t, "why-not-served-edit", incident(t), "why", "deployment/mislabelled")
 }
 
+// No order rolls a workload while something that it requires is missing, or a setting cannot be read. So no order is
+// proposed, but what has to be put right.
+func TestWhy_NoOrderHelps(t *testing.T) {
+	held := "reason: pause, message: configstamp.dev/pause holds it"
+	for why, message := range map[string]string{
+		"missing-source":     "secret/db does not exist",
+		"missing-key":        "secret/db key password does not exist",
+		"unreadable-setting": "configstamp.dev/window cannot be read",
+	} {
+		server := incident(t)
+		server.Apply(t, strings.Replace(firstReport(t), held, "reason: "+why+", message: "+message, 1))
+		out, _, _ := run(t, server, "why", "deployment/paused")
+		if !strings.Contains(out, "\nNext: put right what holds it: "+message+"\n") {
+			t.Errorf("%s: it says\n%s", why, out)
+		}
+	}
+}
+
+// A workload that has failed and has gone back to its former content waits for a fix, and not for its order to take the
+// content that has failed.
+func TestWhy_AfterAReturn(t *testing.T) {
+	server := incident(t)
+	server.Apply(t, strings.Replace(firstReport(t), "reason: pause, message: configstamp.dev/pause holds it", "reason: declined-kept, message: its own return declined its present content", 1))
+	out, _, _ := run(t, server, "why", "deployment/paused")
+	if text := strings.Join(strings.Fields(out), " "); !strings.Contains(text, "Next: Deployment failed has failed with it: container api: CrashLoopBackOff. Put the old content back, or fix it") {
+		t.Errorf("it says\n%s", out)
+	}
+}
+
+// Content that is put back has its old revision again. That need not be an undo.
+func TestWhy_ARevisionComesBack(t *testing.T) {
+	made := func(n int64, minute int) *revision {
+		return &revision{Revision: &workload.Revision{Number: n, Created: minutes(minute)}}
+	}
+	var out strings.Builder
+	(&whyOf{revisions: []*revision{made(3, -60), made(2, -30)}}).printRevisions(&out)
+	if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, "an older revision came back: by old content that was put back, an undo, or its own return") {
+		t.Errorf("it says\n%s", out.String())
+	}
+}
+
 // If the API server refuses its pods, no other content helps, whatever the report advises.
 func TestWhy_RefusedPods(t *testing.T) {
 	server := incident(t)

@@ -137,17 +137,19 @@ func (p *Planner) NotReturned(ref workload.Ref, final bool, now time.Time) {
 // lateReturn is the longest wait between two tries to send a workload back.
 const lateReturn = 5 * time.Second
 
-// wentBack notes that a workload has gone back, and no longer carries what it has failed with.
-func (t *track) wentBack(f *Facts, now time.Time) {
+// wentBack notes that a workload has gone back, and no longer carries what it has failed with. It reports whether the
+// look is the first that shows this.
+func (t *track) wentBack(f *Facts, now time.Time) bool {
 	b := t.back
 	if b == nil || !b.went.IsZero() || f.Declined[b.change.at.Source] != b.content {
-		return
+		return false
 	}
 	b.went, b.as = now, f.Records
 	if t.left == nil {
 		t.left = map[checksum.Source]checksum.Fingerprint{}
 	}
 	t.left[b.change.at.Source] = b.content
+	return true
 }
 
 // checkBack says whether a workload that went back is well. That proves nothing.
@@ -158,6 +160,9 @@ func (p *Planner) checkBack(t *track, now time.Time, out *Orders) {
 	switch soak := max(p.limits.soak(f), f.Policy.Soak.For); {
 	case RolledBetween(b.as, f.Records):
 		t.back = nil // it has rolled since
+		return
+	case f.Status.Ordered && f.Status.Old: // until its broken pod is deleted, it has not its former content
+		b.well, b.went = time.Time{}, now
 		return
 	case !well:
 		b.well = time.Time{}

@@ -9,7 +9,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Failure is why a workload has failed. The zero value says that an undo of it has declined the content.
+// Failure is why a workload has failed. The zero value says that it has declined the content.
 type Failure struct {
 	Cause     Cause
 	Pod, Word string // the pod that shows the cause, and Kubernetes' own word for it, never a message; "": none
@@ -79,7 +79,7 @@ func (f Failure) String() string {
 // HaltReason returns the failure of a workload, with "it" or "this change", as the reason why a change stops.
 func (f Failure) HaltReason(ref workload.Ref, with string) string {
 	if f.Cause == Declined {
-		return "an undo of " + ref.People() + " declined its content"
+		return "an undo of " + ref.People() + ", or its own return, declined its content" // a new leader cannot tell which
 	}
 	return ref.People() + " has failed with " + with + ": " + f.String()
 }

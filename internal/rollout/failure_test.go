@@ -121,7 +121,7 @@ func TestFailure_Words(t *testing.T) {
 	if got := its.HaltReason(ref, "this change"); got != "Deployment web has failed with this change: container app: CrashLoopBackOff" {
 		t.Errorf("a halt says %q", got)
 	}
-	if got := (Failure{}).HaltReason(ref, "it"); got != "an undo of Deployment web declined its content" {
+	if got := (Failure{}).HaltReason(ref, "it"); got != "an undo of Deployment web, or its own return, declined its content" {
 		t.Errorf("a halt by an undo says %q", got)
 	}
 }

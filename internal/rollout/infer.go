@@ -65,14 +65,15 @@ func (f *Facts) mayBeLast() bool {
 }
 
 // reopen opens the changes that the last rollout of a workload has brought, and that nothing waits for any more. What a
-// workload carries for a day is not what it fails with now.
+// workload carries for a day is not what it fails with now. A content that comes again may have a revision from before: then
+// it is as old as the last write of its source.
 func (p *Planner) reopen(t *track, now time.Time) {
 	t.last = false
-	if now.Sub(t.facts.LastRoll.Began) >= remembered {
-		return
-	}
 	for _, source := range t.facts.LastRoll.Sources {
 		at := SourceRef{t.ref.Namespace, source}
+		if now.Sub(latest(t.facts.LastRoll.Began, p.cluster.Written(at))) >= remembered {
+			continue
+		}
 		if p.changes[at] == nil && p.cluster.Content(at) != nil {
 			p.find(at, now)
 		}

@@ -276,3 +276,20 @@ func TestLeader_WhatIsUnwellForAnotherReason(t *testing.T) {
 		}
 	}
 }
+
+// Content that comes again after days may have its ReplicaSet from the first time. A new leader finds all the same that the
+// last workload of the change has failed with it.
+func TestLeader_FailureWithAnOldRevision(t *testing.T) {
+	w := newWorld(t, 1)
+	api := w.add(deployment("shop", "api", "web"))
+	w.lead()
+	w.pass(time.Minute)
+	w.edit(web, w.content(crashes))
+	w.pass(5 * time.Minute)
+	api.revisions[len(api.revisions)-1].made = w.now.Add(-48 * time.Hour)
+	w.lead()
+	w.pass(5 * time.Minute)
+	if is, known := w.driver.planner.ProgressOf(api.ref, web.Source); !known || is.State != rollout.Failed {
+		w.errorf("the new leader knows %t that it is in state %d, want that it has failed", known, is.State)
+	}
+}

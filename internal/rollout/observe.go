@@ -16,6 +16,7 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 		t.turn = nil
 	}
 	t.uncertain = false
+	back := t.wentBack(f, now)
 	var took []*take
 	uses, untrue := setOf(f.Sources), setOf(f.Review.Untrue)
 	t.leaves(func(its *part) bool { // its template names others now; what it failed with stays
@@ -39,7 +40,7 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 		its.untrue = untrue[source]
 		switch declined, declines := f.Declined[source]; {
 		case declines && declined == c.content:
-			p.declines(its, f, isNew, now)
+			p.declines(its, isNew, back, now)
 		case !f.carries(source, c.content):
 			if its.unsure = false; its.take != nil && its.declined {
 				its.take = nil
@@ -68,8 +69,8 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 }
 
 // declines notes that a workload declines what its source holds: an undo of it, or its own return, has sent that back.
-func (p *Planner) declines(its *part, f *Facts, isNew bool, now time.Time) {
-	t, c := its.track, its.change
+func (p *Planner) declines(its *part, isNew, back bool, now time.Time) {
+	c := its.change
 	if its.take != nil && its.declined && its.content == c.content {
 		return
 	}
@@ -77,11 +78,10 @@ func (p *Planner) declines(its *part, f *Facts, isNew bool, now time.Time) {
 	if isNew {
 		began = p.cluster.Written(c.at) // somebody who has resumed since may have done so before the undo, or after it
 	}
-	if t.back != nil && t.back.change == c && its.take != nil && its.why != nil {
+	if back && its.take != nil && its.why != nil { // a return declines all contents with which the workload has failed
 		failed := *its.why
 		failed.Returned, why = true, &failed
 	}
-	t.wentBack(f, now)
 	its.take = &take{content: c.content, state: Failed, began: began, since: now, declined: true, why: why}
 }
 

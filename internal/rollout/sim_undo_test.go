@@ -326,6 +326,48 @@ func TestStory_TheLastGoesBackUnderANewLeader(t *testing.T) {
 	w.checkCarried(1)
 }
 
+// Two sources are edited together, and the first workload fails and goes back from both contents. Neither change says
+// that a person undid it.
+func TestReturn_FromTwoSources(t *testing.T) {
+	w := newWorld(t, 1)
+	w.gives = true
+	for _, name := range []string{"web-app", "api"} {
+		w.add(deployment("shop", name, "web", "log"))
+	}
+	w.lead()
+	w.pass(time.Minute)
+	w.edit(web, w.content(crashes))
+	w.edit(place("shop", "log"), w.content(fine))
+	w.pass(5 * time.Minute)
+	for _, at := range []rollout.SourceRef{web, place("shop", "log")} {
+		news, halted := w.driver.planner.HaltOf(at)
+		if !halted || news.Why.Cause != rollout.Crashes || !news.Why.Returned {
+			w.errorf("%s is halted %t by %+v, want a failure from which the workload has returned", at.Source, halted, news.Why)
+		}
+	}
+}
+
+// While a StatefulSet waits for its broken pod, the former content cannot have failed to help: that is not said, however
+// long it takes until a person deletes the pod.
+func TestReturn_WaitsForTheBrokenPod(t *testing.T) {
+	w := newWorld(t, 1)
+	w.gives = true
+	db := newApp(statefulSetKind, "shop", "db", "web")
+	db.ordered, db.freed = true, time.Hour
+	w.add(db)
+	w.lead()
+	w.pass(time.Minute)
+	w.edit(web, w.content(crashes))
+	w.pass(50 * time.Minute)
+	if w.undos != 1 || len(w.returned) > 0 {
+		w.errorf("it went back %d times, and of that came %v while its broken pod is there", w.undos, w.returned)
+	}
+	w.pass(20 * time.Minute)
+	if w.returned[reason.ContentReturned] != 1 || len(w.returned) != 1 {
+		w.errorf("of its return came %v", w.returned)
+	}
+}
+
 // A workload fails after a release, with content that it had before. A new leader reads that off its revisions, and does
 // not say that the content is bad.
 func TestReturn_NotFromARelease(t *testing.T) {
