@@ -173,7 +173,7 @@ func (w *whyOf) next(ctx context.Context) string {
 		case len(entries) > 1 || entries[0].State != report.Held,
 			entries[0].Reason == reason.DeclinedKept.String() && r.ready().Reason == string(report.Halted): // the fix comes first
 			return r.ready().Message
-		case slices.Contains(noOrder, entries[0].Reason):
+		case obeysNoOrder(entries[0].Reason):
 			return "put right what holds it: " + cmp.Or(entries[0].Message, r.ready().Message)
 		case w.mayPatch(ctx, w.target):
 			return "wait; or, if it should roll now all the same: " + w.release(entries[0])
@@ -197,8 +197,10 @@ func (w *whyOf) next(ctx context.Context) string {
 	return "nothing; no edit of its sources is on its way to it"
 }
 
-// noOrder are the reasons in spite of which no order rolls a workload: it would break.
-var noOrder = []string{reason.MissingSource.String(), reason.MissingKey.String(), reason.UnreadableSetting.String()}
+// obeysNoOrder reports whether no order rolls a workload that is held for this reason.
+func obeysNoOrder(why string) bool {
+	return slices.Contains([]string{reason.MissingSource.String(), reason.MissingKey.String(), reason.UnreadableSetting.String()}, why)
+}
 
 // failure returns why its pods are refused, as the workload's own status shows it.
 func (w *whyOf) failure() rollout.Failure {
