@@ -77,13 +77,13 @@ func TestReturn_OrderedReady(t *testing.T) {
 		}
 		return nil
 	})
-	r.wantEvent(first.name(), "ReturnDidNotHelp")
 	command := "kubectl delete pod first-0 -n " + r.space.Namespace
 	if notes := r.space.Notes(first.name()); !slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, command) }) {
 		t.Errorf("none says %q: %q", command, notes)
 	}
 	r.space.Kubectl(strings.Fields(command)[1:4]...)
 	r.want(first, word)
+	r.wantEvent(first.name(), "ContentReturned")
 }
 
 // A fix is written about when the workload goes back: in each of many rounds a little later. It is never declined, and

@@ -158,8 +158,8 @@ func (p *Planner) checkBack(t *track, now time.Time, out *Orders) {
 	how := reason.NoReason
 	well := f.Status.Phase == workload.RolledOut && f.Status.Missing == 0 && !f.Status.Behind
 	switch soak := max(p.limits.soak(f), f.Policy.Soak.For); {
-	case RolledBetween(b.as, f.Records):
-		t.back = nil // it has rolled since
+	case RolledBetween(b.as, f.Records), b.change.content != b.content:
+		t.back = nil // it has rolled since, or its source was edited
 		return
 	case f.Status.Ordered && f.Status.Old: // until its broken pod is deleted, it has not its former content
 		b.well, b.went = time.Time{}, now

@@ -394,7 +394,11 @@ func (d *watched) podsOf(a *app) *rollout.Pods {
 // told is what people are told.
 func (w *world) told(out *rollout.Orders) {
 	for _, n := range out.Halted {
-		w.halted([]rollout.SourceRef{n.Source}, n.By, n.Why.String())
+		why := n.Why.String()
+		if n.Why.Returned { // the failure is an earlier one
+			why = ""
+		}
+		w.halted([]rollout.SourceRef{n.Source}, n.By, why)
 	}
 	for _, n := range out.Resumed {
 		w.resumed([]rollout.SourceRef{n.Source}, n.By)

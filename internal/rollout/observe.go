@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // observe notes what a look shows that a workload has taken, or declined. isNew tells that it is
@@ -51,14 +52,16 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 				took = append(took, its.take)
 			}
 		case its.isCurrent() && !its.declined:
+		case its.wentBack() && !rolled && f.Status.Phase == workload.RolledOut: // to this, which was put back since
+			its.take = nil
 		case its.take != nil || rolled:
-			lacked, kept := its.take != nil && its.lacked, its.take != nil && its.returned && !rolled
+			lacked, kept, home := its.take != nil && its.lacked, its.take != nil && its.returned && !rolled, its.wentBack() && !rolled
 			if its.takes(now, now); kept {
 				p.keeps(t, f, its, now)
 			} else {
 				took = append(took, its.take)
 			}
-			its.lacked = lacked
+			its.lacked, its.stays = lacked, home // from what it went back to, it does not go back
 		case was == nil || was.Mark < c.number:
 			its.unsure = true
 		}

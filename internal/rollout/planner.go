@@ -214,6 +214,9 @@ func (p *Planner) tookOf(its *part, was checksum.Fingerprint, proven int, now ti
 // not waited for.
 func (p *part) carryOver(othersProved bool) {
 	p.unsure = false
+	if p.wentBack() { // else it counts as failed: it takes the next content first
+		p.declined = p.isCurrent()
+	}
 	switch {
 	case p.take == nil, p.isCurrent():
 	case !p.open(), p.returned, !p.track.gone.IsZero(), (p.take.state == Failed || p.down) && othersProved:

@@ -71,7 +71,7 @@ func (p *Planner) remembers(its *part, content checksum.Fingerprint, now time.Ti
 // something else.
 func (p *part) goesAndReturns(was checksum.Fingerprint, left, now time.Time) {
 	t := p.track
-	if p.take == nil || p.ahead != 0 || p.returned || p.declined || !t.gone.IsZero() || !p.tries() && !p.fell() {
+	if p.take == nil || p.ahead != 0 || p.returned || p.declined || p.wentBack() || !t.gone.IsZero() || !p.tries() && !p.fell() {
 		return
 	}
 	switch {

@@ -368,6 +368,63 @@ func TestReturn_WaitsForTheBrokenPod(t *testing.T) {
 	}
 }
 
+// A workload that went back takes the next edits first, and alone, as one does that has failed and did not go back: several
+// bad fixes reach no other workload, and neither its min-interval nor its own rolling back keeps it from a fix.
+func TestReturn_TakesTheNextEditFirst(t *testing.T) {
+	for _, test := range []struct{ interval, between time.Duration }{{0, 40 * time.Second}, {0, 3 * time.Minute}, {12 * time.Hour, 3 * time.Minute}} {
+		w := shop(t)
+		w.gives = true
+		w.each(func(a *app) { a.interval = test.interval })
+		w.pass(24 * time.Hour)
+		for range 3 {
+			w.edit(web, w.content(crashes))
+			w.pass(test.between)
+		}
+		w.pass(3 * time.Minute)
+		for _, a := range w.apps {
+			if a.everByUs && a.ref.Name != "api" {
+				w.errorf("with an interval of %s, and %s between edits: a bad edit has reached %s, want api alone", test.interval, test.between, a.name())
+			}
+		}
+		w.checkCarried(0)
+		w.edit(web, w.content(fine))
+		w.pass(2 * time.Hour)
+		w.checkCarried(4)
+	}
+}
+
+// After a return the old content is put back in the source: nothing rolls. A workload that is well is done with that; a
+// StatefulSet that still waits for its broken pod has failed until that is deleted, and does not go back further.
+func TestReturn_ThenPutBack(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		w := newWorld(t, 1)
+		w.gives = true
+		db := newApp(statefulSetKind, "shop", "db", "web")
+		db.ordered, db.freed = ordered, 3*time.Hour
+		w.add(db)
+		w.lead()
+		w.pass(time.Minute)
+		w.edit(web, w.content(fine))
+		w.pass(10 * time.Minute)
+		was := w.contents[web]
+		w.edit(web, w.content(crashes))
+		w.pass(3 * time.Minute)
+		w.edit(web, was)
+		w.pass(time.Hour)
+		w.checkCarried(1)
+		if is, _ := w.driver.planner.ProgressOf(db.ref, web.Source); ordered != (is.State == rollout.Failed && is.Why.Cause == rollout.Ordered) {
+			w.errorf("with a broken pod %t, it is in state %d: %s", ordered, is.State, is.Why)
+		}
+		w.pass(4 * time.Hour)
+		if is, _ := w.driver.planner.ProgressOf(db.ref, web.Source); is.State != rollout.Current || w.undos != 1 {
+			w.errorf("after its pod is deleted it is in state %d, and went back %d times", is.State, w.undos)
+		}
+		if ordered && len(w.returned) > 0 { // by then nothing is halted, and nothing is declined
+			w.errorf("of its return came %v", w.returned)
+		}
+	}
+}
+
 // A workload fails after a release, with content that it had before. A new leader reads that off its revisions, and does
 // not say that the content is bad.
 func TestReturn_NotFromARelease(t *testing.T) {

@@ -83,6 +83,9 @@ func (t *take) open() bool {
 // since.
 func (t *take) fell() bool { return t.state == Failed || t.broken }
 
+// wentBack reports whether the workload has failed with the content, and went back by itself.
+func (t *take) wentBack() bool { return t != nil && t.why != nil && t.why.Returned }
+
 // enters changes the state.
 func (t *take) enters(state State, now time.Time) {
 	if t.state != state {
@@ -99,7 +102,7 @@ func (p *part) takes(began, now time.Time) {
 
 // unproven reports whether the workload has yet to prove what it took, or has failed with it, whatever people said to that.
 func (p *part) unproven() bool {
-	return p.take != nil && !p.declined && (p.take.state == OnTrial || p.take.state == Standing || p.fell())
+	return p.take != nil && !p.declined && !p.wentBack() && (p.take.state == OnTrial || p.take.state == Standing || p.fell())
 }
 
 // takesUnknown has the workload take content that the watch of the source has not delivered yet. Turns of
