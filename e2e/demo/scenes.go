@@ -26,12 +26,12 @@ type scene struct {
 func scenes() []scene {
 	return []scene{
 		{"Opting in: one label on a namespace", "a namespace was opted in by a label", optIn},
-		{"web-message and web-app: a running container never sees a new environment variable", "whoever edited a ConfigMap was told what rolls out: the Deployment that uses it, once, and nothing else did", webMessage},
-		{"app-secrets and two-tier-app: the Secret with a typo", "a corrected Secret made the app Ready, without anybody restarting it", typo},
-		{"payment-api-config: which deployments use this ConfigMap?", "one ConfigMap, four Deployments: the plugin named all of them and what an edit would do, and so it was; none was forgotten", payment},
+		{"web-message and web-app: a running container never sees a new environment variable", "an edit of a ConfigMap, with a warning of what it restarts, rolled out the Deployment that uses it, once, and nothing else", webMessage},
+		{"app-secrets and two-tier-app: the Secret with a typo", "a corrected Secret made the app Ready, without a manual restart", typo},
+		{"payment-api-config: which deployments use this ConfigMap?", "one ConfigMap, four Deployments: the plugin named all of them and what an edit would do, and an edit did just that", payment},
 		{"web-tls: a certificate that is rotated", "a rotated certificate is served, by an app that reads it at its start", certificate},
 		{"Pulp: three Deployments share one settings Secret", "an operator-like set rolled together when its settings changed", pulp},
-		{"shop-settings: one bad edit, four applications", "a bad edit stopped at one of four applications, whose old pods went on serving; once fixed, it reached all", badEdit},
+		{"shop-settings: one bad edit, four applications", "a bad edit stopped at one of four applications, whose old pods kept serving; once fixed, it reached all", badEdit},
 		{"What it does not do by default: bring back old content", "without pins, rollout undo brought no old content back, and said so", undo},
 		{"bank-settings: with pins, a bad edit at night", "the application that a bad edit broke went back to its former content by itself", night},
 	}
@@ -62,7 +62,7 @@ func webMessage(ctx context.Context, s *stage) error {
 	if err := s.expect(strings.HasPrefix(before, "configmap.configstamp.dev/web-message: v1:"), "web-app is stamped: %s", before); err != nil {
 		return err
 	}
-	s.say("\n  At admission, the webhook stamped a keyed checksum of what the pod template references:\n    %s\n\n  Now somebody edits the ConfigMap, is told at once what that does, and does nothing else.", before)
+	s.say("\n  At admission, the webhook stamped a keyed checksum of what the pod template references:\n    %s\n\n  Now the ConfigMap is edited. kubectl warns what that restarts; nothing else has to be done.", before)
 	if err := s.edit(ctx, "configmap/web-message", "hello world", "hello KodeKloud", "this change rolls out deployment/web-app"); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func webMessage(ctx context.Context, s *stage) error {
 	}); err != nil {
 		return err
 	}
-	s.say("  The controller had the webhook look again, by an empty patch. Before and after:\n    %s\n    %s", before, after)
+	s.say("  The controller sent an empty patch, so that the webhook stamped the workload again. Before and after:\n    %s\n    %s", before, after)
 	if err := s.rolledOut(ctx, "web-app"); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func webMessage(ctx context.Context, s *stage) error {
 	if err := s.rolled(ctx, 2, "web-app"); err != nil {
 		return err
 	}
-	s.say("  One rollout for one edit, by the Deployment's own controller; bystander, which uses no configuration, did not move.")
+	s.say("  One edit made one rollout, by the Deployment's own controller. bystander, which uses no configuration, did not restart.")
 	return s.rolled(ctx, 1, "bystander")
 }
 
@@ -97,7 +97,7 @@ func typo(ctx context.Context, s *stage) error {
 	if err := s.apply(ctx, "two-tier.yaml"); err != nil {
 		return err
 	}
-	s.say("\n  The Secret has no key mysql-host yet, so configstamp warned above: no pod can start without it. It comes now.")
+	s.say("\n  The Secret has no key mysql-host yet, so configstamp warned above: no pod can start without it. Now it is added.")
 	host, err := s.quiet(ctx, "get", "service", "mysql", "-o", "jsonpath={.spec.clusterIP}")
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func typo(ctx context.Context, s *stage) error {
 	if err := s.rolled(ctx, 1, "two-tier-app"); err != nil {
 		return err
 	}
-	s.say("\n  It runs and is not ready: the password in the Secret is %q, a typo. (The key that came later caused no extra rollout.)\n  An administrator corrects the Secret.", "mnswroot")
+	s.say("\n  It runs but is not ready: the password in the Secret is %q, a typo. (The key that came later caused no extra rollout.)\n  An administrator corrects the Secret.", "mnswroot")
 	if err := s.setSecret(ctx, "app-secrets", "mysql-root-password", "mypassword"); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func certificate(ctx context.Context, s *stage) error {
 	if err := s.answers(ctx, "tls-app", first); err != nil {
 		return err
 	}
-	s.say("\n  The Secret is mounted, so the kubelet refreshes the files; but this app, like many, reads them when it starts. The certificate is rotated.")
+	s.say("\n  The Secret is mounted, so the kubelet refreshes the files; but this app, like many, reads them only at its start. Now the certificate is rotated.")
 	second, err := s.rotate(ctx)
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func pulp(ctx context.Context, s *stage) error {
 	if err := s.rolledOut(ctx, set...); err != nil {
 		return err
 	}
-	s.say("\n  \"I modified a secret but the new config is not replicated to pods\", says the operator's FAQ. Here it is.")
+	s.say("\n  \"I modified a secret but the new config is not replicated to pods\", says the operator's FAQ. With configstamp it is.")
 	if err := s.setSecret(ctx, "pulp-server", "SETTING_CONTENT_ORIGIN", "https://mirror.example"); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func badEdit(ctx context.Context, s *stage) error {
 	if err := s.rolledOut(ctx, shop...); err != nil {
 		return err
 	}
-	s.say("\n  All four read their settings when they start, and end when they cannot. Somebody writes a timeout that is none.")
+	s.say("\n  All four read their settings at their start, and exit if a setting is invalid. Now an edit makes the timeout invalid.")
 	if err := s.edit(ctx, "configmap/shop-settings", "TIMEOUT: 30s", "TIMEOUT: half-a-minute", "this change rolls out deployment/cart, deployment/checkout and 2 more, one first"); err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func badEdit(ctx context.Context, s *stage) error {
 	if err := s.allAnswer(ctx, shop, "30s"); err != nil {
 		return err
 	}
-	s.say("\n  One of four has new pods, which fail; its old ones serve, as its own rolling update keeps them. The others were not touched. The edit is fixed now.")
+	s.say("\n  One of four has new pods, which crash; its old pods still serve, because its own rolling update keeps them. The other three were not touched. Now the edit is fixed.")
 	if err := s.edit(ctx, "configmap/shop-settings", "TIMEOUT: half-a-minute", "TIMEOUT: 45s"); err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func badEdit(ctx context.Context, s *stage) error {
 	if err := s.allAnswer(ctx, shop, "45s"); err != nil {
 		return err
 	}
-	s.say("  One first, then two: a change proves itself before it goes on.")
+	s.say("  One first, then two: each step waits until the one before is healthy.")
 	return nil
 }
 
@@ -247,7 +247,7 @@ func night(ctx context.Context, s *stage) error {
 	if err := s.rolledOut(ctx, bank...); err != nil {
 		return err
 	}
-	s.say("\n  New workloads of this namespace pin what they read. Nobody watches the next edit.")
+	s.say("\n  New workloads in this namespace pin the content that they read. The next edit is made at night.")
 	if err := s.edit(ctx, "configmap/bank-settings", "TIMEOUT: 30s", "TIMEOUT: half-a-minute"); err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func night(ctx context.Context, s *stage) error {
 	if err := s.rolled(ctx, 1, "loans", "transfers"); err != nil {
 		return err
 	}
-	s.say("\n  In the morning somebody fixes the edit.")
+	s.say("\n  In the morning the edit is fixed.")
 	if err := s.edit(ctx, "configmap/bank-settings", "TIMEOUT: half-a-minute", "TIMEOUT: 45s"); err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func undo(ctx context.Context, s *stage) error {
 	if err := s.expect(strings.Contains(printed, "not versioned"), "the person at the keyboard is warned"); err != nil {
 		return err
 	}
-	s.say("\n  The old template would start pods with today's content, so the stamps stay and nothing restarts. To undo the edit, put the old content back:")
+	s.say("\n  The old template would start pods with the present content, so the stamps stay and nothing restarts. To undo the edit, put the old content back:")
 	if err := s.rolled(ctx, 2, "web-app"); err != nil {
 		return err
 	}
